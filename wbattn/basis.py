@@ -69,22 +69,24 @@ def pooled_sketch(
     total = torch.cat([rows.new_zeros(1, r), rows.cumsum(0)])
     return (total[ends] - total[ends - counts]).to(dtype)
 
-# %% ../nbs/14_basis.ipynb #fd7e21a7
+# %% ../nbs/14_basis.ipynb #91852c62
 _tiny = 1e-24   # squared length below which a column counts as zero (F.normalize's 1e-12, squared)
 
 def _at_least_float32(x:Tensor)->Tensor: return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
+def _no_autocast(x:Tensor): return torch.autocast('cpu' if x.device.type == 'meta' else x.device.type, enabled=False)   # there is none for 'meta'
+
 def _check_eps(eps:float):
     if not eps >= 0: raise ValueError(f'the ridge eps must be ≥ 0, got {eps}')
 
-# %% ../nbs/14_basis.ipynb #92408d8b
+# %% ../nbs/14_basis.ipynb #cffff1e2
 def cholesky_basis(
     Y:Tensor,        # sketch `... d r`
     eps:float=1e-2,  # ridge ε ≥ 0, added to the Gram matrix of the normalised columns
 )->Tensor:           # Q `... d r`, orthonormal columns as ε → 0
     "Basis of the columns of `Y` by a Cholesky factor of their Gram matrix (ECA A.3, Algorithm 4)."
     _check_eps(eps)
-    with torch.autocast(Y.device.type, enabled=False):
+    with _no_autocast(Y):
         Y = _at_least_float32(Y)
         Y = Y / Y.norm(dim=-2, keepdim=True).clamp_min(_tiny**0.5)
         G = Y.mT @ Y + eps * torch.eye(Y.shape[-1], dtype=Y.dtype, device=Y.device)
@@ -92,14 +94,14 @@ def cholesky_basis(
         if info.any(): raise ValueError(f'the Gram matrix of the sketch is not positive definite with eps={eps}: non-finite input, or dependent columns and too small a ridge')
         return torch.linalg.solve_triangular(L.mT, Y, upper=True, left=False)
 
-# %% ../nbs/14_basis.ipynb #75b72cb7
+# %% ../nbs/14_basis.ipynb #9af2d6dd
 def _factor(Y:Tensor, eps:float)->Tensor:
     "Cholesky factor of YᵀY + ε·diag(YᵀY), columns of `Y: ... d r`; NaN where there is none"
     M = Y.mT @ Y
     d = M.diagonal(dim1=-2, dim2=-1)
-    M = M + eps * torch.diag_embed(d.clamp_min(_tiny))
+    d += eps * d.clamp_min(_tiny)
     L, info = torch.linalg.cholesky_ex(M)
-    return torch.where((info == 0)[..., None, None], L, torch.nan)
+    return L.masked_fill_((info != 0)[..., None, None], torch.nan)
 
 def _gram_grad(Y:Tensor, S:Tensor, eps:float)->Tensor:
     "Gradient for Y of ⟨S, YᵀY + ε·diag(YᵀY)⟩"
@@ -119,7 +121,7 @@ class _Solve(Function):
         B = _Solve.apply(Y, G, L, ctx.eps)
         return -_gram_grad(Y, B @ V.mT, ctx.eps), B, None, None
 
-# %% ../nbs/14_basis.ipynb #1ac423ab
+# %% ../nbs/14_basis.ipynb #809d171a
 def ridge_solve(
     Y:Tensor,        # sketch `... d r`
     B:Tensor,        # right-hand sides `... r m`
@@ -127,7 +129,7 @@ def ridge_solve(
 )->Tensor:           # V `... r m`, float32 or better
     "(YᵀY + ε·diag(YᵀY))⁻¹ B, in float32 or better under autocast; differentiable twice, with no derivative of a Cholesky factor."
     _check_eps(eps)
-    with torch.autocast(Y.device.type, enabled=False):
+    with _no_autocast(Y):
         Y = _at_least_float32(Y)
         with torch.no_grad(): L = _factor(Y, eps)
         return _Solve.apply(Y, B.to(Y.dtype), L, eps)
