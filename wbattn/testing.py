@@ -11,17 +11,20 @@ from contextlib import contextmanager
 import torch
 from torch import nn, Tensor
 
-# %% ../nbs/01_testing.ipynb #6be354b7
+# %% ../nbs/01_testing.ipynb #ca170123
 def _tensor(
     x,           # tensor, number, list or array
     like=None,   # a tensor that lends its dtype and device
 )->Tensor:
     "`x` as a tensor; what is no tensor takes the floating dtype and the device of `like`."
     if isinstance(x, Tensor): return x.detach()
+    if not hasattr(x, 'dtype'):   # Python's floats are doubles
+        kind = torch.as_tensor(x).dtype
+        x = torch.as_tensor(x, dtype={torch.float32: torch.float64, torch.complex64: torch.complex128}.get(kind, kind))
     x = torch.as_tensor(x, device=getattr(like, 'device', None))
     if like is None: return x.double() if not x.is_complex() else x
-    exact = like.dtype in (torch.bool, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
-    if exact and (x.is_floating_point() or x.is_complex()): return x  # 2.5 is no integer: let the dtype check say so
+    whole = like.dtype in (torch.bool, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+    if whole and (x.is_floating_point() or x.is_complex()): return x  # 2.5 is no integer: let the dtype check say so
     return x.to(like.dtype)
 
 # %% ../nbs/01_testing.ipynb #c241db66
@@ -161,7 +164,7 @@ def _clause_sizes_shape(op, x):
 def _clause_refuses_sizes(op, x):
     with expect_fail(ValueError, 'sizes'): op(x, sizes=x.new_ones(x.shape[:2]))
 
-# %% ../nbs/01_testing.ipynb #17df7345
+# %% ../nbs/01_testing.ipynb #55cd201e
 def _clause_membership(op, x):
     m, b, n = op.membership(x), *x.shape[:2]
     if m is None: return
@@ -178,6 +181,7 @@ def _clause_bases(op, x):
 
 def _clause_objective(op, x, tol):
     r = op.objective(x)
+    if r is None: return _say(op.sense == 0, f'no objective, but sense {op.sense}, expected 0')
     _say(r.shape == x.shape[:1], f'objective of shape {tuple(r.shape)}, expected ({len(x)},)')
     _say(r.isfinite().all(), 'objective is not finite')
     for i in range(len(x)): _near(op.objective(x[i:i+1]), r[i:i+1], tol, f'objective of sample {i} depends on the others')
