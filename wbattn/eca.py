@@ -103,8 +103,9 @@ def _solve_grad(S, Mi, W, gW, eps):
     V = Mi @ gW
     return V - _gram_grad(S.mT, V @ W.mT, eps).mT
 
-# %% ../nbs/15_eca.ipynb #99cb44b2
-_chunk = 1024   # tokens that go through the layer together
+# %% ../nbs/15_eca.ipynb #ece5a816
+_chunk = 1024      # tokens that go through the layer together
+_worthwhile = 256  # tokens in a sample from which chunks beat the plain form: they go through the samples one by one
 
 def _forward_chunk(x, A, T, C, N, U, S, W, P, alpha, beta, eta, out):
     "One chunk of one sample: `x: c d` in; codes `A`, coefficients `T`, work space `C: h c p`, `N: c hp` and `out: c d` are filled"
@@ -189,7 +190,7 @@ def _can_chunk(Z, U, omega, projection):
     same = Z.dtype == U.dtype == omega.dtype and Z.dtype in (torch.float32, torch.float64)
     return (projection == 'full' and Z.dim() == 3 and same and Z.device.type == 'cpu' and not torch.is_autocast_enabled('cpu') and not torch.compiler.is_compiling())
 
-# %% ../nbs/15_eca.ipynb #19c22389
+# %% ../nbs/15_eca.ipynb #e8b00ab6
 def eca_update(
     Z:Tensor,               # tokens `... n d`
     U:Tensor,               # bases U_k `h d p`
@@ -205,7 +206,7 @@ def eca_update(
     "The update of ECA eq. (4), expansion and compression from one sketch."
     _check(Z, omega, U)
     rank = rank or omega.shape[-1] // len(U)
-    if chunked is None: chunked = _can_chunk(Z, U, omega, projection)
+    if chunked is None: chunked = Z.shape[-2] >= _worthwhile and _can_chunk(Z, U, omega, projection)
     if not chunked: return eca_update_plain(Z, U, omega, alpha, beta, eta, eps, rank, projection)
     if not _can_chunk(Z, U, omega, projection): raise ValueError("chunks need CPU tokens b n d in float32 or float64, U and omega alike, projection='full', no autocast and no torch.compile")
     scalars = (torch.as_tensor(s, dtype=Z.dtype) if not isinstance(s, Tensor) else s for s in (alpha, beta, eta))
