@@ -79,7 +79,7 @@ def _check_width(dim, num_heads):
 def _check_input(x, dim):
     if x.dim() != 3 or x.shape[-1] != dim or x.shape[1] < 1: raise ValueError(f'expected tokens b n d with n ≥ 1 and d = {dim}, got {tuple(x.shape)}')
 
-# %% ../nbs/12_tssa.ipynb #0f72e47e
+# %% ../nbs/12_tssa.ipynb #e31c01cb
 class TSSA(nn.Module):
     "Token-statistics self-attention with ToST's published weights: codes by one linear map, a temperature per head, an output map."
     sense = -1   # a step is meant to lower the variational rate
@@ -96,6 +96,8 @@ class TSSA(nn.Module):
         self.temp = nn.Parameter(torch.ones(num_heads, 1))       # 1/2η
         self.proj = nn.Linear(dim, dim)
         self.proj_drop = nn.Dropout(proj_drop)
+
+    def no_weight_decay(self)->set[str]: return {'temp'}   # a temperature; the published vision code decays it
 
     def codes(self, x:Tensor)->Tensor:
         "Codes `b h n p` of tokens `x: b n d`."
