@@ -360,7 +360,7 @@ def read_log(
     "The log of a run."
     with open(path, newline='') as f: return [{k:float(v) for k,v in r.items()} for r in csv.DictReader(f)]
 
-# %% ../nbs/31_training.ipynb #967f9d5b
+# %% ../nbs/31_training.ipynb #5a9aa3f7
 def operators(
     model:nn.Module, # any model whose attention operators follow the contract (`membership`, `bases`, `objective`)
 )->list:             # the outermost such modules, in order
@@ -392,15 +392,17 @@ def layer_rates(
     model:nn.Module, # see `operators`
     x:Tensor,        # images `b c h w`
     eps=0.5,         # distortion ε
-)->dict:             # 'R' and 'Rc': for each layer the mean over images; 'R_std', 'Rc_std'
+)->dict:             # 'R' and 'Rc': for each layer the mean over images; 'R_std', 'Rc_std'; no 'Rc' for operators without bases
     "Coding rate R(Z) and rate given the bases R_c(Z | U) of the tokens entering each operator."
-    out = dict(R=[], Rc=[], R_std=[], Rc_std=[])
+    out = {}
     for op,Z in zip(operators(model), operator_tokens(model, x)):
-        for k,r in dict(R=coding_rate(Z, eps=eps), Rc=subspace_rate(Z, op.bases().detach().float(), eps=eps)).items():
-            out[k].append(r.mean().item()); out[k+'_std'].append(r.std().item())
+        rates,U = dict(R=coding_rate(Z, eps=eps)),op.bases()
+        if U is not None: rates['Rc'] = subspace_rate(Z, U.detach().float(), eps=eps)
+        for k,r in rates.items():
+            out.setdefault(k, []).append(r.mean().item()); out.setdefault(k+'_std', []).append(r.std().item())
     return out
 
-# %% ../nbs/31_training.ipynb #e48b7600
+# %% ../nbs/31_training.ipynb #8f9fca39
 BLUE,ORANGE,GREEN,GREY = '#0072B2','#D55E00','#009E73','#666666' # Okabe and Ito's palette, safe for the colour-blind
 
 class NotebookFigure(Figure):
@@ -447,6 +449,7 @@ def step_sizes(
         ax.plot(l, [float(getattr(o,k).detach().mean()) for o in ops], color=c, marker=m, label=sym)
     ax.axhline(0.1, color=GREY, ls=':', lw=1, label='where both start')
     ax.set(ylabel='step size'); ax.set_ylim(0, 1.15*ax.dataLim.y1); _layers(ax, len(ops)); ax.legend(frameon=False)
+    fig.draw_without_rendering() # the layout knows the width of the tick labels from the second drawing on
     return fig
 
 def rate_curves(
@@ -454,8 +457,9 @@ def rate_curves(
     after,  # and after
 ):
     "R(Z) and R_c(Z | U) by layer, before and after training; bands: one standard deviation over images."
-    fig,[axs] = _figure(1, 2)
-    for ax,k,name in zip(axs, ('R','Rc'), ('$R(Z)$',r'$R_c(Z\,|\,U)$')):
+    names = {k:v for k,v in dict(R='$R(Z)$', Rc=r'$R_c(Z\,|\,U)$').items() if k in after}
+    fig,[axs] = _figure(1, len(names))
+    for ax,(k,name) in zip(axs, names.items()):
         for r,c,ls,label in ((before,GREY,'--','before training'), (after,BLUE,'-','after training')):
             if r is None: continue
             l,m,s = np.arange(1, len(r[k])+1),np.array(r[k]),np.nan_to_num(np.array(r[k+'_std']))
