@@ -157,14 +157,16 @@ def partition_rate_grad(
     else:     g = torch.cholesky_solve(wZ.mT, _cholesky(c*Z.mT.unsqueeze(-3)@wZ)).mT
     return c*(share[..., None, None]*g).sum(-3)
 
-# %% ../nbs/02_rates.ipynb #3be2c6b2
+# %% ../nbs/02_rates.ipynb #c30326f1
 @_float64
 def rate_reduction(
     Z:Tensor,       # tokens `... n d`
-    Pi:Tensor,      # membership `... n k`, ≥ 0; rows sum to one for a partition
+    Pi:Tensor,      # membership `... n k`, ≥ 0, rows sum to one
     eps:float=0.5,  # distortion ε (not ε²), > 0
 )->Tensor:          # nats saved `...`
     "Rate reduction ΔR(Z, Π) = R(Z) − R_c(Z, Π) (ToST eq. 1), what MCR² maximises."
+    _check_membership(Z, Pi)
+    _require((Pi.sum(-1) - 1).abs() <= 1e-2, 'each row of Pi must sum to one, or the two rates count different tokens (partition_rate takes any weights)')
     return coding_rate(Z, eps) - partition_rate(Z, Pi, eps)
 
 # %% ../nbs/02_rates.ipynb #5a28c00f

@@ -6,8 +6,8 @@
 __all__ = ['RECIPES', 'MAIN_ARCH', 'BLUE', 'ORANGE', 'GREEN', 'GREY', 'RUN_FILES', 'Recipe', 'get_recipe', 'decay_groups',
            'AdamW', 'WBLearner', 'EpochLines', 'EMA', 'wb_learner', 'NonFiniteError', 'StopOnNonFinite', 'rng_state',
            'set_rng_state', 'Checkpoint', 'load_checkpoint', 'CSVLog', 'read_log', 'operators', 'operator_tokens',
-           'layer_rates', 'NotebookFigure', 'learning_curves', 'step_sizes', 'rate_curves', 'membership_maps',
-           'prepare_run_dir', 'evaluate', 'write_figures', 'pick_device', 'train_run', 'evaluate_run']
+           'layer_rates', 'learning_curves', 'step_sizes', 'rate_curves', 'membership_maps', 'prepare_run_dir',
+           'evaluate', 'write_figures', 'pick_device', 'train_run', 'evaluate_run']
 
 # %% ../nbs/31_training.ipynb #0f943a0c
 import csv, io, json, math, os, platform, random, sys, time, warnings
@@ -402,10 +402,10 @@ def layer_rates(
             out.setdefault(k, []).append(r.mean().item()); out.setdefault(k+'_std', []).append(r.std().item())
     return out
 
-# %% ../nbs/31_training.ipynb #8f9fca39
+# %% ../nbs/31_training.ipynb #a7308430
 BLUE,ORANGE,GREEN,GREY = '#0072B2','#D55E00','#009E73','#666666' # Okabe and Ito's palette, safe for the colour-blind
 
-class NotebookFigure(Figure):
+class _NotebookFigure(Figure):
     "A figure without pyplot, that shows itself in a notebook."
     def _repr_png_(self):
         buf = io.BytesIO()
@@ -413,7 +413,7 @@ class NotebookFigure(Figure):
         return buf.getvalue()
 
 def _figure(rows=1, cols=1, w=4.2, h=2.8, **kwargs):
-    fig = NotebookFigure(figsize=(w*cols, h*rows), layout='constrained', facecolor='white')
+    fig = _NotebookFigure(figsize=(w*cols, h*rows), layout='constrained', facecolor='white')
     return fig,fig.subplots(rows, cols, squeeze=False, **kwargs)
 
 def _layers(ax, n):
