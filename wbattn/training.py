@@ -496,7 +496,7 @@ def membership_maps(
     fig.colorbar(m, ax=axs[1:], shrink=0.6, pad=0.01, label='membership')
     return fig
 
-# %% ../nbs/31_training.ipynb #9ee75098
+# %% ../nbs/31_training.ipynb #731c0fb2
 RUN_FILES = ('model.safetensors','config.json','log.csv','summary.json','recipe.json','rates.json','checkpoint.pt',
              'curves.png','step_sizes.png','rates.png','membership.png')
 
@@ -512,7 +512,7 @@ def prepare_run_dir(
         load_checkpoint(out/'checkpoint.pt')
     elif out.exists() and not out.is_dir(): raise ValueError(f"{str(out)!r} is a file; expected a directory")
     elif out.is_dir() and any(out.iterdir()) and not overwrite:
-        raise FileExistsError(f"run directory {str(out)!r} exists; overwrite it, resume it, or choose another")
+        raise FileExistsError(f"run directory {str(out)!r} exists; overwrite it (--overwrite), resume it (--resume), or choose another (--out)")
     try:
         out.mkdir(parents=True, exist_ok=True)
         probe = out/'.writable'
