@@ -29,7 +29,7 @@ setup(
     packages=find_packages(include=[cfg['lib_name'], cfg['lib_name'] + '.*']),
     python_requires='>=' + cfg['min_python'],
     install_requires=requirements,
-    extras_require={'dev': dev_requirements},
+    extras_require={'dev': dev_requirements, 'log': cfg['log_requirements'].split()},
     entry_points={'console_scripts': cfg['console_scripts'].split(),
                   'nbdev': [f"{cfg['lib_name']}={cfg['lib_name']}._modidx:d"]},
     include_package_data=True,

@@ -9,10 +9,12 @@ from pathlib import Path
 root = Path(__file__).resolve().parent.parent
 lib = root/'wbattn'
 heavy, light_below = {'fastai', 'timm', 'matplotlib', 'torchvision', 'sklearn'}, 20
+beside = {'wbattn.kernels': 0}  # serves the operators and imports none of ours, though its notebook, which tests them, comes late
 problems, number = [], {}
 for py in sorted(lib.rglob('*.py')):
     m = re.search(r'File to edit: \S*?(\d+)\w*_[^/\s]*\.ipynb', py.read_text(encoding='utf-8')[:2000])
-    if m: number['.'.join(py.relative_to(root).with_suffix('').parts)] = int(m[1])
+    mod = '.'.join(py.relative_to(root).with_suffix('').parts)
+    if m: number[mod] = beside.get(mod, int(m[1]))
     elif py.name not in ('__init__.py', '_modidx.py'): problems.append(f'{py.relative_to(root)} comes from no notebook')
 
 def imports(tree, package):
