@@ -7,12 +7,13 @@ __all__ = ['expand', 'eca_membership', 'compress', 'eca_update_plain', 'eca_upda
 
 # %% ../nbs/15_eca.ipynb #283a539a
 import math
+from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 from torch.autograd import Function
 from einops import rearrange
-from .basis import cached_sketch, pooled_sketch, ridge_solve, _at_least_float32, _factor, _gram_grad, _project_rows
+from .basis import cached_sketch, pooled_sketch, projector, _at_least_float32, _no_autocast, _project_rows, _RidgeBasis
 from .rates import coding_rate, subspace_rate
 
 # %% ../nbs/15_eca.ipynb #12c0dd94
@@ -23,6 +24,8 @@ def _check(Z, omega, U=None):
     if U is not None and (U.dim() != 3 or U.shape[1] != Z.shape[-1]):
         raise ValueError(f'bases must be h d p with d = {Z.shape[-1]} as the tokens have it, got {tuple(U.shape)}')
 
+def _sketched(Z, omega): return Z.mT @ omega.to(Z.dtype)
+
 # %% ../nbs/15_eca.ipynb #3ccc4f54
 def expand(
     Z:Tensor,        # tokens `... n d`
@@ -31,7 +34,7 @@ def expand(
 )->Tensor:           # (I − QQᵀ)z for each token `... n d`
     "The part of each token outside the span of all of them: the expansion of ECA eq. (5)."
     _check(Z, omega)
-    return Z - _project_rows(Z, Z.mT @ omega, eps)
+    return Z - _project_rows(Z, _sketched(Z, omega), eps)
 
 # %% ../nbs/15_eca.ipynb #08c6f7b0
 def _codes(Z, U, S, eps, projection):
@@ -40,10 +43,9 @@ def _codes(Z, U, S, eps, projection):
     h = U.shape[0]
     W = rearrange(U, 'h d p -> d (h p)')
     A = rearrange(Z @ W, '... n (h p) -> ... n h p', h=h)
-    Y = rearrange(W.mT @ S, '... (h p) r -> ... h p r', h=h)
-    V = ridge_solve(Y, Y.mT, eps).to(A.dtype)
-    if projection == 'diagonal': return A, A * (Y.to(A.dtype) * V.mT).sum(-1).unsqueeze(-3)
-    return A, torch.einsum('...nhp,...hpq->...nhq', A, Y.to(A.dtype) @ V)
+    P = projector(rearrange(W.mT @ S, '... (h p) r -> ... h p r', h=h), eps).to(A.dtype)
+    if projection == 'diagonal': return A, A * P.diagonal(dim1=-2, dim2=-1).unsqueeze(-3)
+    return A, torch.einsum('...nhp,...hpq->...nhq', A, P)
 
 def _memberships(C, eta):
     "Eq. (7): softmax over groups of the squared lengths over 2η, `... n h`"
@@ -60,7 +62,7 @@ def eca_membership(
 )->Tensor:                  # Π `... h n`, sums to one over h
     "Membership of each token in each subspace (ECA eq. 7)."
     _check(Z, omega, U)
-    return _memberships(_codes(Z, U, Z.mT @ omega, eps, projection)[1], eta).mT
+    return _memberships(_codes(Z, U, _sketched(Z, omega), eps, projection)[1], eta).mT
 
 def _compress(Z, U, S, eta, eps, projection):
     "`compress` from the sketched tokens S"
@@ -78,119 +80,162 @@ def compress(
 )->Tensor:                  # Σ_k π_k U_k (I − Q_kQ_kᵀ) U_kᵀ z for each token `... n d`
     "What compression takes away from each token: the sum of ECA eq. (8)."
     _check(Z, omega, U)
-    return _compress(Z, U, Z.mT @ omega, eta, eps, projection)
+    return _compress(Z, U, _sketched(Z, omega), eta, eps, projection)
 
 # %% ../nbs/15_eca.ipynb #beb08789
 def eca_update_plain(Z, U, omega, alpha, beta, eta, eps, rank, projection):
     "α·expand − β·compress with one sketch, in PyTorch operations"
-    S = Z.mT @ omega
+    S = _sketched(Z, omega)
     return alpha * (Z - _project_rows(Z, S, eps)) - beta * _compress(Z, U, S[..., :rank], eta, eps, projection)
 
 # %% ../nbs/15_eca.ipynb #33c667ab
-def _inverse_gram(S, eps): return torch.cholesky_inverse(_factor(S.mT, eps))      # rows of `S: ... r d`
+class _Weights(NamedTuple):
+    "What the tokens meet: U, βU `d hp` of all samples; projectors P `b h p p`; Q, αQ `b d R` or E `b d d` of each; α; η"
+    U:Tensor; bU:Tensor; P:Tensor; Q:Tensor; aQ:Tensor; E:Tensor|None; alpha:Tensor; eta:Tensor
+    def of(self, i): return self._replace(P=self.P[i], Q=self.Q[i], aQ=self.aQ[i], E=None if self.E is None else self.E[i])
 
-def _small(x, U, omega, h, rank, eps):
-    "Sketch S `b R d`, M⁻¹ and W = M⁻¹S; codes of the sketch Y `b h r p`, their M_k⁻¹ and W_k, projectors P `b h p p`"
-    S = torch.bmm(omega.mT, x)
-    Mi = _inverse_gram(S, eps)
-    Y = rearrange(S[:, :rank] @ U, 'b r (h p) -> b h r p', h=h).contiguous()
-    Mk = _inverse_gram(Y, eps)
-    Wk = Mk @ Y
-    return S, Mi, Mi @ S, Y, Mk, Wk, Y.mT @ Wk
-
-def _solve_grad(S, Mi, W, gW, eps):
-    "Gradient for the rows S of W = M(S)⁻¹S, given the gradient of W"
-    V = Mi @ gW
-    return V - _gram_grad(S.mT, V @ W.mT, eps).mT
-
-# %% ../nbs/15_eca.ipynb #ece5a816
-_chunk = 1024      # tokens that go through the layer together
-_worthwhile = 256  # tokens in a sample from which chunks beat the plain form: they go through the samples one by one
-
-def _forward_chunk(x, A, T, C, N, U, S, W, P, alpha, beta, eta, out):
-    "One chunk of one sample: `x: c d` in; codes `A`, coefficients `T`, work space `C: h c p`, `N: c hp` and `out: c d` are filled"
-    torch.mm(x, U, out=A); torch.mm(x, S.mT, out=T)
-    Ah, Nh = (t.unflatten(1, (len(P), -1)).transpose(0, 1) for t in (A, N))
-    torch.bmm(Ah, P, out=C)
-    Pi = torch.linalg.vector_norm(C, dim=-1).square_().mul_(0.5 / eta).softmax(0)
-    torch.sub(Ah, C, out=Nh).mul_(Pi.unsqueeze(-1))
-    torch.mul(x, alpha, out=out).addmm_(T, W, alpha=-alpha).addmm_(N, U.mT, alpha=-beta)
-    return Pi
+def _weights(S, Sr, U, alpha, beta, eta, h, eps, dense):
+    "The small matrices, from the sketch by rows `S: b R d` and the part of it that serves the compression `Sr: b r d`"
+    Y = (Sr.flatten(0, 1) @ U).unflatten(0, Sr.shape[:2])
+    P = projector(rearrange(Y, 'b r (h p) -> b h p r', h=h), eps)
+    Q = _RidgeBasis.apply(S.mT, eps)
+    eye = torch.eye(S.shape[-1], dtype=S.dtype, device=S.device)
+    return _Weights(U, beta * U, P, Q, alpha * Q, alpha * torch.baddbmm(eye, Q, Q.mT, alpha=-1) if dense else None, alpha, eta)
 
 # %% ../nbs/15_eca.ipynb #5a450ba1
-def _backward_chunk(g, x, A, T, Pi, C, N, H, GT, U, S, W, P, alpha, beta, eta, gx, gU, gS, gW, gP):
-    "One chunk backwards: fills `gx`, adds to the gradients of U, S, W, P; returns those of α, β, η"
-    Ah, Nh, Hh = (t.unflatten(1, (len(P), -1)).transpose(0, 1) for t in (A, N, H))
-    torch.mm(g, W.mT, out=GT); torch.mm(g, U, out=H); torch.bmm(Ah, P, out=C); torch.sub(Ah, C, out=Nh)
-    galpha = (g * x).sum() - (GT * T).sum()
-    gW.addmm_(T.mT, g, alpha=-alpha); gS.addmm_(GT.mT, x, alpha=-alpha)
-    q = (Hh * Nh).sum(-1, keepdim=True)
-    pq = Pi * q
-    dl = Pi * (q - pq.sum(0, keepdim=True))                 # gradient of the logits, over −β
-    geta = (dl * torch.linalg.vector_norm(C, dim=-1, keepdim=True).square_()).sum()
-    gU.addmm_(g.mT, Nh.mul_(Pi).transpose(0, 1).flatten(1), alpha=-beta)
-    Hh.mul_(Pi)
-    dC = C.mul_(dl / eta).sub_(Hh)                          # over −β, as the two lines that follow
-    gP.baddbmm_(Ah.mT, dC, alpha=-beta)
-    Hh.add_(dC @ P)
-    torch.mul(g, alpha, out=gx).addmm_(GT, S, alpha=-alpha).addmm_(H, U.mT, alpha=-beta)
-    gU.addmm_(x.mT, H, alpha=-beta)
-    return galpha, -pq.sum(), geta * beta / (2 * eta**2)
+def _heads(t, h): return t.unflatten(-1, (h, -1)).transpose(1, 2)   # s c (h p) -> s h c p, a view
+
+def _lend(O, width):
+    "`s c width` numbers in the memory of `O: s c d`, or in new memory where that is too small"
+    s, c, d = O.shape
+    return (O.view(-1)[:s * c * width] if width <= d else O.new_empty(s * c * width)).view(s, c, width)
+
+def _add(out, A, B, sign=1, keep=1):
+    "out = keep·out + sign·AB for each sample and head `s h . .`; on a CPU a strided matrix isn't copied for it"
+    if A.is_cpu and max(A.shape[-2:]) >= 16:
+        for o, a, b in zip(out, A, B): o.baddbmm_(a, b, beta=keep, alpha=sign)
+    elif keep: out.add_(A @ B, alpha=sign)
+    else: torch.mul(A @ B, sign, out=out)
+
+def _forward_chunk(X, w, A, N, T, O):
+    "Update `O: s c d` of tokens `X: s c d`; fills the codes A and coefficients T = XQ, works in `N: s c hp`; returns the logits `s h c`"
+    torch.mm(X.flatten(0, 1), w.U, out=A.flatten(0, 1))
+    Ah, Nh = (_heads(t, w.P.shape[1]) for t in (A, N))
+    C = _lend(O, A.shape[-1]).view(Ah.shape)
+    _add(C, Ah, w.P, keep=0)
+    logits = torch.linalg.vector_norm(C, dim=-1).square_().mul_(0.5 / w.eta)
+    torch.sub(Ah, C, out=Nh).mul_(logits.softmax(1).unsqueeze(-1))
+    if w.E is not None: torch.bmm(X, w.E, out=O)
+    else: torch.mul(X, w.alpha, out=O).baddbmm_(torch.bmm(X, w.Q, out=T), w.aQ.mT, alpha=-1)
+    O.flatten(0, 1).addmm_(N.flatten(0, 1), w.bU.mT, alpha=-1)
+    return logits
 
 # %% ../nbs/15_eca.ipynb #c4fa237c
+def _backward_chunk(X, G, w, A, T, logits, grads, C, H, GQ, O):
+    "Gradient `O: s c d` of tokens X, but for the sketch's, from the gradient G of their update; adds to `grads`, works in C, H, GQ"
+    X2, G2, H2 = (t.flatten(0, 1) for t in (X, G, H))
+    torch.mm(G2, w.bU, out=H2)
+    N = _lend(O, A.shape[-1])
+    Ah, Hh, Nh = (_heads(t, w.P.shape[1]) for t in (A, H, N))
+    C = C.view(Ah.shape)
+    _add(C, Ah, w.P, keep=0)
+    torch.sub(Ah, C, out=Nh)
+    Pi = logits.softmax(1)
+    pq = Pi * torch.linalg.vecdot(Hh, Nh)
+    dl = pq.addcmul_(Pi, pq.sum(1, keepdim=True), value=-1)                             # gradient of the logits, negative
+    grads.eta.add_((dl * logits).sum() / w.eta)
+    for t in (Nh, Hh): t.mul_(Pi.unsqueeze(-1))
+    grads.bU.addmm_(G2.mT, N.flatten(0, 1), alpha=-1)
+    torch.addcmul(Hh, C, (dl / w.eta).unsqueeze(-1), value=-1, out=C)                   # gradient of C
+    _add(grads.P, Ah.mT, C)
+    _add(Hh, C, w.P, sign=-1)                                                           # gradient of A, negative
+    grads.U.addmm_(X2.mT, H2, alpha=-1)
+    if w.E is not None:
+        grads.E.baddbmm_(X.mT, G); torch.bmm(G, w.E.mT, out=O)
+    else:
+        torch.bmm(G, w.aQ, out=GQ)
+        grads.alpha.add_(torch.linalg.vecdot(X, G).sum())
+        grads.Q.baddbmm_(X.mT, GQ, alpha=-1); grads.aQ.baddbmm_(G.mT, T, alpha=-1)
+        torch.mul(G, w.alpha, out=O).baddbmm_(GQ, w.Q.mT, alpha=-1)
+    O.flatten(0, 1).addmm_(H2, w.U.mT, alpha=-1)
+
+# %% ../nbs/15_eca.ipynb #a1eb623b
+_most = dict(cpu=2048)   # tokens that go through the layer together, by device; half as many backwards
+_dense = 4               # E is made from this many times d tokens in a sample on
+
+def _chunks(x, share=1):
+    "Samples and tokens in the largest chunk of `x: b n d`, and the slices of all: whole samples, or equal parts of one"
+    b, n, _ = x.shape
+    most = _most.get(x.device.type, 2**16) // share
+    s, c = min(b, max(1, most // n)), -(-n // -(-n // most))
+    return s, c, [(slice(i, i + s), slice(j, j + c)) for i in range(0, b, s) for j in range(0, n, c)]
+
+def _sketch(x, omega):
+    "S = ΩᵀX by rows `b R d`, in the type of Ω; narrower tokens are widened a chunk at a time"
+    if x.dtype == omega.dtype: return torch.bmm(omega.mT, x)
+    S = omega.new_zeros(len(x), omega.shape[-1], x.shape[-1])
+    for i, j in _chunks(x)[2]: S[i].baddbmm_(omega[i, j].mT, x[i, j].to(S.dtype))
+    return S
+
+# %% ../nbs/15_eca.ipynb #f4d9dc18
 class _ChunkedUpdate(Function):
-    "`eca_update_plain` for CPU tokens `b n d` and joint bases `U: d (h p)`"
+    "`eca_update_plain` for tokens `b n d` and joint bases `U: d hp`, float32 or better, in chunks"
     @staticmethod
     def forward(ctx, x, U, omega, alpha, beta, eta, h, rank, eps, keep):
-        b, n, _ = x.shape
-        small = S, _, W, _, _, _, P = _small(x, U, omega, h, rank, eps)
-        scalars = float(alpha), float(beta), float(eta)
-        c = min(n, _chunk)
-        A, T = (x.new_empty(b if keep else 1, n if keep else c, k) for k in (U.shape[1], S.shape[1]))
-        Pi, C, N = x.new_empty(b, h, n), x.new_empty(h, c, P.shape[-1]), x.new_empty(c, U.shape[1])
-        out = torch.empty_like(x)
-        for i in range(b):
-            for j in range(0, n, c):
-                m, s = min(c, n - j), slice(j, j + c)
-                a = (A[i, s], T[i, s]) if keep else (A[0, :m], T[0, :m])
-                Pi[i, :, s] = _forward_chunk(x[i, s], *a, C[:, :m], N[:m], U, S[i], W[i], P[i], *scalars, out[i, s])
-        if keep: ctx.save_for_backward(x, U, omega, alpha, beta, eta, A, T, Pi, *small); ctx.sizes = h, rank, eps
-        return out
+        (b, n, d), e, R = x.shape, U.shape[1], omega.shape[-1]
+        S = _sketch(x, omega)
+        with torch.set_grad_enabled(keep):
+            leaves = [t.detach().requires_grad_(keep) for t in (S, S[:, :rank], U, alpha, beta)]
+            w = _weights(*leaves, eta, h, eps, dense=n >= _dense * d)
+        s, c, chunks = _chunks(x)
+        with torch.no_grad():
+            A, T = (U.new_empty(*((b, n) if keep else (s, c)), k) for k in (e, 0 if n >= _dense * d else R))
+            N, out, logits = U.new_empty(s, c, e) if keep else A, U.new_empty(b, n, d), U.new_empty(b, h, n)
+            for i, j in chunks:
+                X = x[i, j].to(U.dtype)
+                work = slice(len(X)), slice(X.shape[1])
+                at = (i, j) if keep else work
+                logits[i, :, j] = _forward_chunk(X, w.of(i), A[at], N[work], T[at], out[i, j])
+        if keep:
+            ctx.save_for_backward(x, U, omega, alpha, beta, eta, A, T, logits)
+            ctx.leaves, ctx.weights, ctx.options = leaves, w, (eps, rank)
+        return out.to(x.dtype)
 
     @staticmethod
     def backward(ctx, g):
-        x, U, omega, alpha, beta, eta, A, T, Pi, S, Mi, W, Y, Mk, Wk, P = ctx.saved_tensors
-        h, rank, eps = ctx.sizes
+        x, U, omega, alpha, beta, eta, A, T, logits = ctx.saved_tensors
+        w, (eps, rank) = ctx.weights, ctx.options
+        h, e = w.P.shape[1], U.shape[1]
         if torch.is_grad_enabled():                        # create_graph=True: differentiate the plain form
-            y = eca_update_plain(x, rearrange(U, 'd (h p) -> h d p', h=h), omega, alpha, beta, eta, eps, rank, 'full')
+            bases, wide = rearrange(U, 'd (h p) -> h d p', h=h), lambda t: t.to(U.dtype)
+            y = eca_update_plain(wide(x), bases, omega, alpha, beta, eta, eps, rank, 'full')
             inputs = [t if t.requires_grad else None for t in (x, U, alpha, beta, eta)]
-            grads = iter(torch.autograd.grad(y, [t for t in inputs if t is not None], g, create_graph=True))
+            grads = iter(torch.autograd.grad(y, [t for t in inputs if t is not None], wide(g), create_graph=True))
             gx, gU, *rest = (None if t is None else next(grads) for t in inputs)
             return gx, gU, None, *rest, None, None, None, None
-        b, n, _ = x.shape
-        c = min(n, _chunk)
-        C, N, H, GT = x.new_empty(h, c, P.shape[-1]), x.new_empty(c, U.shape[1]), x.new_empty(c, U.shape[1]), x.new_empty(c, S.shape[1])
-        gx, gU, gS, gW, gP = torch.empty_like(x), *(torch.zeros_like(t) for t in (U, S, W, P))
-        totals = torch.zeros(3, dtype=torch.float64)
-        for i in range(b):
-            for j in range(0, n, c):
-                m, s = min(c, n - j), slice(j, j + c)
-                totals += torch.stack(_backward_chunk(
-                    g[i, s], x[i, s], A[i, s], T[i, s], Pi[i, :, s, None], C[:, :m], N[:m], H[:m], GT[:m], U, S[i], W[i], P[i],
-                    float(alpha), float(beta), float(eta), gx[i, s], gU, gS[i], gW[i], gP[i]))
-        gS += _solve_grad(S, Mi, W, gW, eps)
-        gY = rearrange(_solve_grad(Y, Mk, Wk, Y @ gP, eps) + Wk @ gP.mT, 'b h r p -> b r (h p)')
-        gU += torch.einsum('brd,brq->dq', S[:, :rank], gY)
-        gS[:, :rank] += gY @ U.mT
-        gx.baddbmm_(omega, gS)
-        return gx, gU, None, *(t.to(s.dtype) for t, s in zip(totals, (alpha, beta, eta))), None, None, None, None
+        with _no_autocast(x):
+            grads = _Weights(*(None if t is None else torch.zeros_like(t) for t in w))
+            s, c, chunks = _chunks(x, share=2)
+            C, H, GQ = (U.new_empty(s, c, k) for k in (e, e, T.shape[-1]))
+            gx = U.new_empty(x.shape)
+            for i, j in chunks:
+                X, G = x[i, j].to(U.dtype), g[i, j].to(U.dtype)
+                work = slice(len(X)), slice(X.shape[1])
+                _backward_chunk(X, G, w.of(i), A[i, j], T[i, j], logits[i, :, j], grads.of(i), C[work], H[work], GQ[work], gx[i, j])
+            used = ('bU', 'P', 'Q', 'aQ') if w.E is None else ('bU', 'P', 'E')
+            outs, gouts = ([getattr(v, k) for k in used] for v in (w, grads))
+            gS, gSr, gU, galpha, gbeta = torch.autograd.grad(outs, ctx.leaves, gouts, retain_graph=True)
+            gS[:, :rank] += gSr
+            gx.baddbmm_(omega, gS)
+        return gx.to(x.dtype), gU + grads.U, None, galpha + grads.alpha, gbeta, grads.eta, None, None, None, None
 
-# %% ../nbs/15_eca.ipynb #f4d9dc18
-def _can_chunk(Z, U, omega, projection):
-    same = Z.dtype == U.dtype == omega.dtype and Z.dtype in (torch.float32, torch.float64)
-    return (projection == 'full' and Z.dim() == 3 and same and Z.device.type == 'cpu' and not torch.is_autocast_enabled('cpu') and not torch.compiler.is_compiling())
+# %% ../nbs/15_eca.ipynb #1109e2dc
+def _can_chunk(Z, U, scalars, projection):
+    wide = Z.dtype in (torch.float32, torch.float64) or (Z.dtype in (torch.float16, torch.bfloat16) and Z.is_cpu)
+    plain = torch.is_autocast_enabled(Z.device.type) or torch.compiler.is_compiling()
+    return projection == 'full' and Z.dim() == 3 and Z.dtype == U.dtype and wide and not plain and all(not isinstance(s, Tensor) or s.dim() == 0 for s in scalars)
 
-# %% ../nbs/15_eca.ipynb #e8b00ab6
+# %% ../nbs/15_eca.ipynb #f248fff6
 def eca_update(
     Z:Tensor,               # tokens `... n d`
     U:Tensor,               # bases U_k `h d p`
@@ -206,12 +251,13 @@ def eca_update(
     "The update of ECA eq. (4), expansion and compression from one sketch."
     _check(Z, omega, U)
     rank = rank or omega.shape[-1] // len(U)
-    if chunked is None: chunked = Z.shape[-2] >= _worthwhile and _can_chunk(Z, U, omega, projection)
-    if not chunked: return eca_update_plain(Z, U, omega, alpha, beta, eta, eps, rank, projection)
-    if not _can_chunk(Z, U, omega, projection): raise ValueError("chunks need CPU tokens b n d in float32 or float64, U and omega alike, projection='full', no autocast and no torch.compile")
-    scalars = (torch.as_tensor(s, dtype=Z.dtype) if not isinstance(s, Tensor) else s for s in (alpha, beta, eta))
-    W, omega = rearrange(U, 'h d p -> d (h p)'), omega.expand(len(Z), -1, -1)
-    keep = torch.is_grad_enabled() and any(isinstance(t, Tensor) and t.requires_grad for t in (Z, U, alpha, beta, eta))
+    possible = _can_chunk(Z, U, (alpha, beta, eta), projection)
+    if not (possible if chunked is None else chunked): return eca_update_plain(Z, U, omega, alpha, beta, eta, eps, rank, projection)
+    if not possible: raise ValueError("chunks need tokens b n d and U of one type (half precision: on a CPU), α, β, η as single numbers, projection='full', no autocast and no torch.compile")
+    wide = _at_least_float32(Z[:0]).dtype
+    scalars = [s.to(Z.device, wide) if isinstance(s, Tensor) else Z.new_full((), s, dtype=wide) for s in (alpha, beta, eta)]
+    W, omega = rearrange(U, 'h d p -> d (h p)').to(wide), omega.to(wide).expand(len(Z), -1, -1)
+    keep = torch.is_grad_enabled() and any(t.requires_grad for t in (Z, W, *scalars))
     return _ChunkedUpdate.apply(Z, W, omega, *scalars, len(U), rank, eps, keep)
 
 # %% ../nbs/15_eca.ipynb #9d90b91d
@@ -229,9 +275,10 @@ def _check_widths(dim, num_heads, head_dim, rank):
 
 def _omega(x, sizes, r, seed):
     "The sketch for tokens `x: b n d`; rows that stand for several tokens take several rows of it"
-    if sizes is None: return cached_sketch(x.shape[1], r, seed, x.device, x.dtype)
+    dtype = _at_least_float32(x[:0]).dtype
+    if sizes is None: return cached_sketch(x.shape[1], r, seed, x.device, dtype)
     if sizes.shape != x.shape[:2]: raise ValueError(f'sizes must be b n = {tuple(x.shape[:2])}, got {tuple(sizes.shape)}')
-    return pooled_sketch(sizes.to(x.device), r, seed, x.dtype)
+    return pooled_sketch(sizes.to(x.device), r, seed, dtype)
 
 def _check_input(x, dim):
     if x.dim() != 3 or x.shape[-1] != dim or x.shape[1] < 1: raise ValueError(f'expected tokens b n d with n ≥ 1 and d = {dim}, got {tuple(x.shape)}')
