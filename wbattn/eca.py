@@ -232,7 +232,7 @@ class _ChunkedUpdate(Function):
 # %% ../nbs/15_eca.ipynb #1109e2dc
 def _can_chunk(Z, U, scalars, projection):
     wide = Z.dtype in (torch.float32, torch.float64) or (Z.dtype in (torch.float16, torch.bfloat16) and Z.is_cpu)
-    plain = torch.is_autocast_enabled(Z.device.type) or torch.compiler.is_compiling()
+    plain = Z.is_meta or torch.is_autocast_enabled(Z.device.type) or torch.compiler.is_compiling()
     return projection == 'full' and Z.dim() == 3 and Z.dtype == U.dtype and wide and not plain and all(not isinstance(s, Tensor) or s.dim() == 0 for s in scalars)
 
 # %% ../nbs/15_eca.ipynb #f248fff6
