@@ -81,6 +81,17 @@ def _no_autocast(x:Tensor): return torch.autocast('cpu' if x.device.type == 'met
 def _check_eps(eps:float):
     if not eps >= 0: raise ValueError(f'the ridge eps must be ≥ 0, got {eps}')
 
+def _gram(Y:Tensor)->Tensor:
+    "YᵀY with all the digits of its type, also where the user lets float32 products be rounded (TF32, bfloat16)"
+    if torch.compiler.is_compiling(): return Y.mT @ Y
+    products = {'cuda': torch.backends.cuda.matmul, 'cpu': getattr(torch.backends.mkldnn, 'matmul', None)}.get(Y.device.type)
+    name, exact = ('fp32_precision', 'ieee') if hasattr(products, 'fp32_precision') else ('allow_tf32', False)    # PyTorch from 2.9 on, or before
+    allowed = getattr(products, name, exact)
+    if allowed in (exact, 'none'): return Y.mT @ Y
+    setattr(products, name, exact)
+    try: return Y.mT @ Y
+    finally: setattr(products, name, allowed)
+
 # %% ../nbs/14_basis.ipynb #cffff1e2
 def cholesky_basis(
     Y:Tensor,        # sketch `... d r`
@@ -91,7 +102,7 @@ def cholesky_basis(
     with _no_autocast(Y):
         Y = _at_least_float32(Y)
         Y = Y / Y.norm(dim=-2, keepdim=True).clamp_min(_tiny**0.5)
-        G = Y.mT @ Y + eps * torch.eye(Y.shape[-1], dtype=Y.dtype, device=Y.device)
+        G = _gram(Y) + eps * torch.eye(Y.shape[-1], dtype=Y.dtype, device=Y.device)
         L, info = torch.linalg.cholesky_ex(G)
         if info.any(): raise ValueError(f'the Gram matrix of the sketch is not positive definite with eps={eps}: non-finite input, or dependent columns and too small a ridge')
         return torch.linalg.solve_triangular(L.mT, Y, upper=True, left=False)
@@ -99,7 +110,7 @@ def cholesky_basis(
 # %% ../nbs/14_basis.ipynb #9af2d6dd
 def _factor(Y:Tensor, eps:float)->tuple:
     "Cholesky factor of YᵀY + ε·diag(YᵀY), columns of `Y: ... d r`, NaN where there is none; and that diagonal `... r`"
-    M = Y.mT @ Y
+    M = _gram(Y)
     diag = M.diagonal(dim1=-2, dim2=-1)
     squares = diag.clamp_min(_tiny)
     diag.add_(squares, alpha=eps)

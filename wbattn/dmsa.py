@@ -114,17 +114,24 @@ def _check_sizes(sizes, b, n):
     return sizes
 
 # %% ../nbs/16_dmsa.ipynb #7bf44858
-_chunk = 512   # tokens that are in the cache together
+_chunk = 512   # tokens that are in the cache of a CPU's core together
 
-def _stretches(b, n):
-    "Slices of samples, and of tokens inside them, that go through the operator together"
-    k, c = max(1, _chunk//n), min(n, _chunk)
+def _few(x): return x.shape[0]*x.shape[1] <= 4*_chunk
+
+def _stretch(x):
+    "Samples, and tokens of each, that go through the operator together, of `x: b n d`"
+    b, n, _ = x.shape
+    most = _chunk if x.device.type == 'cpu' and not _few(x) else max(4*_chunk, 2**16)    # few, or on a GPU: be worth the calls
+    return min(b, max(1, most//n)), min(n, most)
+
+def _stretches(x):
+    "Slices of samples, and of tokens inside them"
+    (b, n, _), (k, c) = x.shape, _stretch(x)
     return [(slice(i, min(i + k, b)), [slice(j, min(j + c, n)) for j in range(0, n, c)]) for i in range(0, b, k)]
 
 def _work_space(x, count):
-    "`count` tensors that hold one stretch of the tokens `x: b n d`, as functions of the stretch"
-    b, n, d = x.shape
-    space = x.new_empty(count, min(b, max(1, _chunk//n)), min(n, _chunk), d)
+    "`count` tensors that hold one stretch, as functions of the stretch"
+    space = x.new_empty(count, *_stretch(x), x.shape[2])
     return [lambda v, s=s: s[:v.shape[0], :v.shape[1]] for s in space]
 
 def _features_of_heads(h, like):
@@ -138,7 +145,7 @@ class _Decoupled(Function):
         (b, n, _), h = w.shape, Pi.shape[1]
         own, N, (square,), out = _features_of_heads(h, w), Pi.sum(2, keepdim=True) + 1e-8, _work_space(w, 1), torch.empty_like(w)
         m = w.new_empty(b, *own.shape)
-        for i, stretches in _stretches(b, n):
+        for i, stretches in _stretches(w):
             m[i] = sum(torch.bmm(Pi[i, :, s], torch.mul(w[i, s], w[i, s], out=square(w[i, s]))) for s in stretches) / N[i]
             a = mask[i].unsqueeze(-1)
             A = own * (-a/(1 + a*a*m[i]))
@@ -154,7 +161,7 @@ class _Decoupled(Function):
         (b, n, _), h = w.shape, Pi.shape[1]
         if torch.is_grad_enabled(): return _again(lambda w, Pi, mask: _flat(decoupled_attention_plain(_heads(w, h), Pi, mask)), (w, Pi, mask), g)
         own, (t, u), gw, gPi, gmask = _features_of_heads(h, w), _work_space(w, 2), torch.empty_like(w), torch.empty_like(Pi), torch.empty_like(mask)
-        for i, stretches in _stretches(b, n):
+        for i, stretches in _stretches(w):
             a = mask[i].unsqueeze(-1); q = a*a*m[i]; r = 1/(1 + q); A = own * (-a*r); G = 0
             for s in stretches:
                 gv = torch.mul(g[i, s], w[i, s], out=t(w[i, s]))
@@ -186,14 +193,15 @@ def decoupled_attention(
     Pi:Tensor,               # membership `b h n`, ≥ 0
     mask:Tensor|None=None,   # how much of each subspace takes part `b h`; None: all of it
     sizes:Tensor|None=None,  # how many tokens each row stands for `b n`
-    fast:bool|None=None,     # in chunks, with a gradient by hand; None: where that is possible
+    fast:bool|None=None,     # in chunks, with a gradient by hand; None: where that is possible and a gradient is wanted
 )->Tensor:                   # −Π·mask·w/(1 + m) `b h n p`, with m the energy of each masked feature in the group
     "Token statistics of the codes `mask·w` under a membership given from outside (DMSA eq. 18, Algorithm 1)."
     _check_codes(w, Pi, mask, sizes)
     can = (sizes is None and w.dtype in (torch.float32, torch.float64) and w.dtype == Pi.dtype and w.device.type != 'meta' and w.numel() > 0
         and (mask is None or mask.dtype == w.dtype) and not torch.compiler.is_compiling())
     if fast and not can: raise ValueError('the fast form needs codes, membership and mask of one dtype, float32 or float64, no sizes and no torch.compile')
-    if fast is False or not can: return decoupled_attention_plain(w, Pi, mask, sizes)
+    wanted = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (w, Pi, mask))
+    if not (can and (wanted if fast is None else fast)): return decoupled_attention_plain(w, Pi, mask, sizes)
     with _exact(w): return _heads(_Decoupled.apply(_flat(w), Pi, w.new_ones(w.shape[:2]) if mask is None else mask), w.shape[1])
 
 # %% ../nbs/16_dmsa.ipynb #0c7b8175
@@ -208,7 +216,7 @@ class _RotaryScores(Function):
     def forward(ctx, x, weight, turns):
         (b, n, _), (buffer,) = x.shape, _work_space(x, 1)
         out = x.new_empty(b, len(weight), n)
-        for i, stretches in _stretches(b, n):
+        for i, stretches in _stretches(x):
             for s in stretches: out[i, :, s] = weight @ _turn(x[i, s], turns[s], buffer(x[i, s])).mT
         ctx.save_for_backward(x, weight, turns)
         return out
@@ -218,7 +226,7 @@ class _RotaryScores(Function):
         x, weight, turns = ctx.saved_tensors
         if torch.is_grad_enabled(): return *_again(lambda x, weight: _scores_of(x, weight, turns), (x, weight), g), None
         (b, n, _), (buffer,), gx, gweight, back = x.shape, _work_space(x, 1), torch.empty_like(x), torch.zeros_like(weight), turns.conj().resolve_conj()
-        for i, stretches in _stretches(b, n):
+        for i, stretches in _stretches(x):
             for s in stretches:
                 turned = _turn(x[i, s], turns[s], buffer(x[i, s]))
                 gweight += torch.bmm(g[i, :, s], turned).sum(0)
@@ -280,7 +288,8 @@ class DMSA(nn.Module):
         with _exact(x):
             v = _wide(x)
             if self.rope and positions is None and not torch.compiler.is_compiling():
-                return _RotaryScores.apply(v.contiguous(), self.pi.weight.to(v.dtype), _unit_circle(x.shape[1], self.dim, self.base, v.dtype, x.device))
+                lean = torch.is_grad_enabled() and not _few(v)
+                return (_RotaryScores.apply if lean else _scores_of)(v.contiguous(), self.pi.weight.to(v.dtype), _unit_circle(x.shape[1], self.dim, self.base, v.dtype, x.device))
             if self.rope: v = rotate(v, positions, self.base)
             return rearrange(F.linear(v, self.pi.weight.to(v.dtype)), 'b n h -> b h n')
     def _membership(self, scores, sizes):

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 from torch.autograd import Function
+from torch.autograd.graph import saved_tensors_hooks
 from einops import rearrange
 from .basis import cached_sketch, pooled_sketch, projector, _at_least_float32, _no_autocast, _project_rows, _RidgeBasis
 from .rates import coding_rate, subspace_rate
@@ -178,13 +179,15 @@ def _sketch(x, omega):
     return S
 
 # %% ../nbs/15_eca.ipynb #f4d9dc18
+def _itself(t): return t
+
 class _ChunkedUpdate(Function):
     "`eca_update_plain` for tokens `b n d` and joint bases `U: d hp`, float32 or better, in chunks"
     @staticmethod
     def forward(ctx, x, U, omega, alpha, beta, eta, h, rank, eps, keep):
         (b, n, d), e, R = x.shape, U.shape[1], omega.shape[-1]
         S = _sketch(x, omega)
-        with torch.set_grad_enabled(keep):
+        with torch.set_grad_enabled(keep), saved_tensors_hooks(_itself, _itself):        # checkpointing need not know of this small graph
             leaves = [t.detach().requires_grad_(keep) for t in (S, S[:, :rank], U, alpha, beta)]
             w = _weights(*leaves, eta, h, eps, dense=n >= _dense * d)
         s, c, chunks = _chunks(x)
@@ -232,7 +235,7 @@ class _ChunkedUpdate(Function):
 # %% ../nbs/15_eca.ipynb #1109e2dc
 def _can_chunk(Z, U, scalars, projection):
     wide = Z.dtype in (torch.float32, torch.float64) or (Z.dtype in (torch.float16, torch.bfloat16) and Z.is_cpu)
-    plain = Z.is_meta or torch.is_autocast_enabled(Z.device.type) or torch.compiler.is_compiling()
+    plain = Z.is_meta or Z.numel() == 0 or torch.is_autocast_enabled(Z.device.type) or torch.compiler.is_compiling()
     return projection == 'full' and Z.dim() == 3 and Z.dtype == U.dtype and wide and not plain and all(not isinstance(s, Tensor) or s.dim() == 0 for s in scalars)
 
 # %% ../nbs/15_eca.ipynb #f248fff6
