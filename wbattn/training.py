@@ -4,11 +4,11 @@
 
 # %% auto #0
 __all__ = ['RECIPES', 'MAIN_ARCH', 'LOGS', 'Recipe', 'derive', 'get_recipe', 'recipe_table', 'decay_groups', 'GroupOptim',
-           'AdamW', 'Lion', 'TargetLoss', 'Mix', 'unwrap', 'StepScheduler', 'WBLearner', 'Amp', 'amp_mode', 'Compile',
-           'EMA', 'EMAMetric', 'top5', 'sum_over_processes', 'SampleMean', 'SampleLoss', 'Speed', 'EpochLines',
-           'load_weights', 'make_model', 'data_shape', 'wb_learner', 'NonFiniteError', 'StopOnNonFinite', 'versions',
-           'rng_state', 'set_rng_state', 'write_whole', 'gather', 'Stopped', 'stop_on_signals', 'Checkpoint',
-           'load_checkpoint', 'CSVLog', 'read_log', 'check_logs', 'log_cbs', 'ShardedDL', 'distribute']
+           'AdamW', 'Lion', 'TargetLoss', 'Mix', 'StepScheduler', 'WBLearner', 'Amp', 'amp_mode', 'Compile', 'EMA',
+           'EMAMetric', 'top5', 'sum_over_processes', 'SampleMean', 'SampleLoss', 'Speed', 'EpochLines', 'load_weights',
+           'make_model', 'data_shape', 'wb_learner', 'NonFiniteError', 'StopOnNonFinite', 'versions', 'rng_state',
+           'set_rng_state', 'write_whole', 'gather', 'Stopped', 'stop_on_signals', 'Checkpoint', 'load_checkpoint',
+           'CSVLog', 'read_log', 'check_logs', 'log_cbs', 'ShardedDL', 'distribute']
 
 # %% ../nbs/31_training.ipynb #0f943a0c
 import csv, importlib.util, json, math, os, platform, random, shutil, signal, sys, threading, time
@@ -37,8 +37,8 @@ from fastai.data.core import DataLoaders
 from fastai.data.transforms import get_c
 from timm.data import Mixup
 from timm.optim import Lion as TimmLion, param_groups_layer_decay, param_groups_weight_decay
-from timm.utils import ModelEmaV3
-from .models import create, _fit_positions
+from timm.utils import ModelEmaV3, unwrap_model
+from .models import create, fit_positions
 from .data import nearest
 
 # %% ../nbs/31_training.ipynb #f4595d05
@@ -245,10 +245,6 @@ class Mix(Callback):
         self.learn.xb,self.learn.yb = (x,),(y,)
 
 # %% ../nbs/31_training.ipynb #4fcaab6b
-def unwrap(model:nn.Module)->nn.Module:
-    "The model itself, without the wrapper for several processes."
-    return model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model
-
 class StepScheduler(ParamScheduler):
     "fastai's schedules, moved once per step of the optimiser."
     def before_batch(self):
@@ -351,7 +347,7 @@ class Compile(Callback):
     def __init__(self, backend='inductor'): self.backend = backend
     def before_fit(self):
         if self.learn.fitting: self.model.compile(backend=self.backend)
-    def after_fit(self): unwrap(self.model)._compiled_call_impl = None
+    def after_fit(self): unwrap_model(self.model)._compiled_call_impl = None
 
 # %% ../nbs/31_training.ipynb #617f4123
 class EMA(Callback):
@@ -359,14 +355,14 @@ class EMA(Callback):
     order = 55
     def __init__(self, decay=0.99, warmup=True, final=True): self.decay,self.warmup,self.final,self.avg,self.steps = decay,warmup,final,None,0
     def before_fit(self):
-        if self.learn.fitting and self.avg is None: self.avg = ModelEmaV3(unwrap(self.model), self.decay, use_warmup=self.warmup)
+        if self.learn.fitting and self.avg is None: self.avg = ModelEmaV3(unwrap_model(self.model), self.decay, use_warmup=self.warmup)
     def after_step(self):
         self.steps += 1
-        self.avg.update(unwrap(self.model), step=self.steps)
+        self.avg.update(unwrap_model(self.model), step=self.steps)
     def after_pred(self): # in mixed precision, too, this comes before autocasting ends
         if self.learn.fitting and not self.training: self.pred2 = self.avg.module(*self.xb).float()
     def after_fit(self):
-        if self.learn.fitting and self.final: unwrap(self.model).load_state_dict(self.avg.module.state_dict())
+        if self.learn.fitting and self.final: unwrap_model(self.model).load_state_dict(self.avg.module.state_dict())
 
 class EMAMetric(Metric):
     "A metric of the averaged weights."
@@ -450,7 +446,7 @@ def load_weights(
     state:dict,      # weights of another, under the same names
 ):
     "Put weights into a model; a head for another number of classes is left out."
-    state = _fit_positions(state, model)
+    state = fit_positions(state, model)
     head = (getattr(model,'pretrained_cfg',None) or {}).get('classifier', 'head')
     now = model.state_dict()
     free = {k for k in now if k.startswith(f'{head}.') and (k not in state or state[k].shape!=now[k].shape)}
@@ -629,7 +625,7 @@ class Checkpoint(Callback):
         if not self.learn.fitting: return
         if self.state is None: return self._save(0)
         s = self.state
-        unwrap(self.model).load_state_dict(s['model'])
+        unwrap_model(self.model).load_state_dict(s['model'])
         self.opt.load_state_dict(s['opt'])
         if s['scaler'] and hasattr(self.learn,'scaler'): self.learn.scaler.load_state_dict(s['scaler'])
         if s['ema'] and hasattr(self.learn,'ema'):
@@ -683,7 +679,7 @@ class Checkpoint(Callback):
         sm,scaler,ema = self.recorder.smooth_loss,getattr(self.learn,'scaler',None),getattr(self.learn,'ema',None)
         begin,rng = gather(self.begin if step else rng_state(self.dls)),gather(rng) # of the epoch, and now
         if rank_distrib(): return
-        state = dict(epoch=epoch, step=step, model=unwrap(self.model).state_dict(), opt=self.opt.state_dict(), begin=begin, rng=rng,
+        state = dict(epoch=epoch, step=step, model=unwrap_model(self.model).state_dict(), opt=self.opt.state_dict(), begin=begin, rng=rng,
             smooth_loss=(sm.count, float(sm.val)), scaler=scaler.state_dict() if scaler else None,
             ema=(ema.avg.module.state_dict(), ema.steps) if ema else None, best=self.best, info=self.info, versions=versions())
         if self.keep>1 and epoch>1 and not step: _link(self.path, self._old(epoch-1))
