@@ -189,7 +189,7 @@ def token_statistics_attention(
     if fast and why: raise ValueError(f'there is no fast form: {why}')
     if why or fast is False: return token_statistics_attention_plain(w, temp, sizes)
     column = _check_codes(w, temp)
-    if kernels.use_triton(w, 'tssa'): return kernels.tssa(w, temp)
+    if fast is None and kernels.use_triton(w, 'tssa'): return kernels.tssa(w, temp)
     return _apply_fast(_TokenStatistics.apply, w, column)
 
 # %% ../nbs/12_tssa.ipynb #aad3d0b4
@@ -386,7 +386,7 @@ def causal_token_statistics_attention(
     if why or fast is False: return causal_token_statistics_attention_plain(w, temp, bias)
     column = _check_codes(w, temp)
     _check_bias(w, bias)
-    if kernels.use_triton(w, 'causal_tssa'): return kernels.causal_tssa(w, temp, bias)
+    if fast is None and kernels.use_triton(w, 'causal_tssa'): return kernels.causal_tssa(w, temp, bias)
     return _apply_fast(_CausalTokenStatistics.apply, w, column, bias)
 
 # %% ../nbs/12_tssa.ipynb #424cd8a8
