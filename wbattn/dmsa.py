@@ -12,13 +12,7 @@ from torch import nn, Tensor
 from torch.autograd import Function
 from einops import rearrange
 from .rates import variational_rate
-
-# %% ../nbs/16_dmsa.ipynb #5fe1cbe4
-def _exact(x:Tensor):
-    "No autocast: sums over many tokens need float32."
-    return torch.autocast('cpu' if x.device.type == 'meta' else x.device.type, enabled=False)
-
-def _wide(x:Tensor)->Tensor: return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+from .tssa import _exact, _own, _wide
 
 # %% ../nbs/16_dmsa.ipynb #79446a26
 def soft_threshold(
@@ -134,16 +128,12 @@ def _work_space(x, count):
     space = x.new_empty(count, *_stretch(x), x.shape[2])
     return [lambda v, s=s: s[:v.shape[0], :v.shape[1]] for s in space]
 
-def _features_of_heads(h, like):
-    "Ones where a feature belongs to a head, `h d`"
-    return torch.eye(h, dtype=like.dtype, device=like.device).repeat_interleave(like.shape[-1]//h, 1)
-
 class _Decoupled(Function):
     "`decoupled_attention_plain` without sizes, for codes `b n hp` in float32 or float64"
     @staticmethod
     def forward(ctx, w, Pi, mask):
         (b, n, _), h = w.shape, Pi.shape[1]
-        own, N, (square,), out = _features_of_heads(h, w), Pi.sum(2, keepdim=True) + 1e-8, _work_space(w, 1), torch.empty_like(w)
+        own, N, (square,), out = _own(h, w.shape[-1], w), Pi.sum(2, keepdim=True) + 1e-8, _work_space(w, 1), torch.empty_like(w)
         m = w.new_empty(b, *own.shape)
         for i, stretches in _stretches(w):
             m[i] = sum(torch.bmm(Pi[i, :, s], torch.mul(w[i, s], w[i, s], out=square(w[i, s]))) for s in stretches) / N[i]
@@ -160,7 +150,7 @@ class _Decoupled(Function):
         w, Pi, mask, N, m = ctx.saved_tensors
         (b, n, _), h = w.shape, Pi.shape[1]
         if torch.is_grad_enabled(): return _again(lambda w, Pi, mask: _flat(decoupled_attention_plain(_heads(w, h), Pi, mask)), (w, Pi, mask), g)
-        own, (t, u), gw, gPi, gmask = _features_of_heads(h, w), _work_space(w, 2), torch.empty_like(w), torch.empty_like(Pi), torch.empty_like(mask)
+        own, (t, u), gw, gPi, gmask = _own(h, w.shape[-1], w), _work_space(w, 2), torch.empty_like(w), torch.empty_like(Pi), torch.empty_like(mask)
         for i, stretches in _stretches(w):
             a = mask[i].unsqueeze(-1); q = a*a*m[i]; r = 1/(1 + q); A = own * (-a*r); G = 0
             for s in stretches:

@@ -9,7 +9,7 @@ __all__ = ['tssa_membership', 'token_statistics_attention_plain', 'token_statist
 # %% ../nbs/12_tssa.ipynb #47a42044
 import torch
 import torch.nn.functional as F
-from functools import cache
+from functools import cache, lru_cache, reduce
 from torch import nn, Tensor
 from torch.autograd import Function, forward_ad
 from einops import rearrange
@@ -85,9 +85,13 @@ def _pieces(w):
     step = max(1, -(-b // max(1, -(-b*n//most))))
     return -(-n // -(-n//most)), [slice(i, i + step) for i in range(0, b, step)]
 
+@lru_cache(64)
+def _made_own(h, d, dtype, device):
+    with torch.inference_mode(False): return torch.eye(h, dtype=dtype, device=device).repeat_interleave(d//h, 1)
+
 def _own(h, d, like):
-    "Zeros and ones `h d`: which features are a head's own"
-    return torch.eye(h, dtype=like.dtype, device=like.device).repeat_interleave(d//h, 1)
+    "Zeros and ones `h d`: which features are a head's own (kept; not to be written to)"
+    return _made_own(h, d, like.dtype, like.device)
 
 def _squares(v, out):
     v = _wide(v)
@@ -104,7 +108,7 @@ class _TokenStatistics(Function):
         for i in groups:
             W, O, Pi = w[i].split(c, 1), out[i].split(c, 1), []
             X = O if len(O) == 1 and w.dtype == temp.dtype else [scratch(*v.shape[:2]) for v in W]     # a single chunk: in the output's place
-            s = sum(_squares(v, x).sum(1, keepdim=True) for v, x in zip(W, X)).clamp_min_(_tiny)
+            s = reduce(torch.add, (_squares(v, x).sum(1, keepdim=True) for v, x in zip(W, X))).clamp_min_(_tiny)
             R = own*temp/s
             N, M = _floor, torch.zeros_like(R)
             for v, x in zip(W, X):
@@ -223,8 +227,8 @@ class TSSA(nn.Module):
     def codes(self, x:Tensor)->Tensor:
         "Codes `b h n p` of tokens `x: b n d`."
         _check_input(x, self.dim)
-        return rearrange(self.qkv(x), 'b n (h p) -> b h n p', h=self.num_heads)
-    def _out(self, y): return self.proj_drop(self.proj(rearrange(y, 'b h n p -> b n (h p)')))
+        return self.qkv(x).unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
+    def _out(self, y): return self.proj_drop(self.proj(y.transpose(1, 2).flatten(2)))
 
     def forward(self, x:Tensor, sizes:Tensor|None=None)->Tensor:
         "The update `b n d` of tokens `x: b n d`, each standing for `sizes: b n` tokens (all 1 unless given)."
