@@ -8,6 +8,12 @@ __all__ = ['VARIANTS', 'EXPERIMENTS', 'COLUMNS', 'CompressOnly', 'RedrawnECA', '
            'spec_of', 'changed_predictions', 'run_cell', 'read_rows', 'run_experiment', 'summarize', 'Difference',
            'compare', 'variant_figure', 'wbattn_experiment', 'finding']
 
+# %% ../nbs/41_digits.ipynb #f18a1c2f
+import warnings
+
+# %% ../nbs/41_digits.ipynb #9bfe2a46
+warnings.filterwarnings('ignore', message='.*torch.jit.script.*')   # timm, about itself, when it is imported: of no use to who runs the command
+
 # %% ../nbs/41_digits.ipynb #78f0acbf
 import csv, json, shlex, sys, time
 import pandas as pd, torch
@@ -19,10 +25,9 @@ from einops import einsum
 from torch import Tensor, nn
 from fastai.callback.core import Callback
 from fastai.torch_core import set_seed
-from fastcore.script import call_parse
 from scipy.stats import t as student_t
 from .basis import sketch
-from .cli import run_command
+from .cli import command, run_command
 from .data import get_dls, nearest
 from .dmsa import decoupled_attention
 from .eca import ECAttention, eca_update
@@ -434,7 +439,10 @@ def variant_figure(
     return fig
 
 # %% ../nbs/41_digits.ipynb #47893dce
-@call_parse
+@command(examples="""  wbattn_experiment list
+  wbattn_experiment eca_rank
+  wbattn_experiment eca_rank --data cifar10 --data-dir data
+""")
 def wbattn_experiment(
     name:str,           # an experiment, or "list"
     data:str='digits',  # data set
@@ -450,8 +458,8 @@ def wbattn_experiment(
         if name=='list':
             for e in EXPERIMENTS.values(): print(f'{e.name:16} {e.question}\n{"":16} {e.paper}')
             return
-        command,file = shlex.join(['wbattn_experiment', *sys.argv[1:]]),Path(out or f'experiments/{data}/{name}.csv')
-        df = run_experiment(name, data, seeds, epochs, file, device, command, report=lambda s: print(s, flush=True), **({'data_dir':data_dir} if data_dir else {}))
+        said,file = shlex.join(['wbattn_experiment', *sys.argv[1:]]),Path(out or f'experiments/{data}/{name}.csv')
+        df = run_experiment(name, data, seeds, epochs, file, device, said, report=lambda s: print(s, flush=True), **({'data_dir':data_dir} if data_dir else {}))
         print(f"\n{EXPERIMENTS[name].question}\n\n{summarize(df).to_string()}\n\nrows: {file}")
     run_command('wbattn_experiment', go, debug)
 

@@ -183,6 +183,7 @@ class Plan:
     figures:bool=True
     command:str=None
     began:float=field(default_factory=time.perf_counter)
+    began_cpu:float=field(default_factory=time.process_time)
 
     @property
     def part(self)->int:
@@ -421,7 +422,7 @@ def report_run(
         started=time.strftime('%Y-%m-%dT%H:%M:%S', time.localtime(time.time()-(time.perf_counter()-p.began))),
         versions=versions(), command=p.command, place=p.place, recipe=json.loads(p.recipe.to_json()))
     if p.figures: write_figures(p.out, learn, rates)
-    summary['seconds'] |= dict(all=round(time.perf_counter()-p.began, 2), cpu=round(time.process_time(), 2)) # cpu: of this process
+    summary['seconds'] |= dict(all=round(time.perf_counter()-p.began, 2), cpu=round(time.process_time()-p.began_cpu, 2)) # cpu: of this process
     _write_json(p.out/'summary.json', summary)
     return summary
 
