@@ -228,6 +228,7 @@ def _scores_of(x, weight, turns):
     return (torch.view_as_real(torch.view_as_complex(x.unflatten(-1, (-1, 2))) * turns).flatten(-2) @ weight.mT).mT
 
 # %% ../nbs/16_dmsa.ipynb #9f0409c2
+_worth = 1024   # tokens with the same living heads, from which on leaving out the others pays
 _activations = {'soft_threshold': soft_threshold, 'sigmoid': torch.sigmoid, 'relu': torch.relu, 'gelu': F.gelu}
 
 def _check_options(dim, num_heads, topk, sparsify, activation, rope):
@@ -305,6 +306,7 @@ class DMSA(nn.Module):
         if alive.all(): return self._attend(x, Pi, mask, sizes)
         patterns, which = alive.unique(dim=0, return_inverse=True)
         if len(patterns) == 1: return self._attend(x, Pi, mask, sizes, patterns[0].nonzero().flatten())
+        if x.shape[0]*x.shape[1] < _worth*len(patterns): return self._attend(x, Pi, mask, sizes)      # small products cost more than dead heads
         rows = [(which == i).nonzero().flatten() for i in range(len(patterns))]
         out = [self._attend(x.index_select(0, r), Pi[r], mask[r], None if sizes is None else sizes[r], a.nonzero().flatten()) for r, a in zip(rows, patterns)]
         return torch.cat(out).index_select(0, torch.cat(rows).argsort())
