@@ -26,15 +26,15 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
-from . import dmsa, eca, tssa
-from .basis import cached_sketch, cholesky_basis
+from .ops import dmsa, eca, tssa
+from .ops.basis import cached_sketch, cholesky_basis
 from .cli import command, run_command
-from .crate import MSSA
-from .dmsa import DMSA, rotate, soft_threshold
-from .dotproduct import SoftmaxAttention, XCA
-from .eca import ECAttention
+from .ops.crate import MSSA
+from .ops.dmsa import DMSA, rotate, soft_threshold
+from .ops.dotproduct import SoftmaxAttention, XCA
+from .ops.eca import ECAttention
 from .kernels import backend
-from .tssa import CausalTSSA, TSSA
+from .ops.tssa import CausalTSSA, TSSA
 
 # %% ../nbs/50_bench.ipynb #178d4d6a
 class TwoLinear(nn.Module):

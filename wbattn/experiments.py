@@ -26,15 +26,15 @@ from torch import Tensor, nn
 from fastai.callback.core import Callback
 from fastai.torch_core import set_seed
 from scipy.stats import t as student_t
-from .basis import sketch
+from .ops.basis import sketch
 from .cli import command, run_command
 from .data import get_dls, nearest
-from .dmsa import decoupled_attention
-from .eca import ECAttention, eca_update
+from .ops.dmsa import decoupled_attention
+from .ops.eca import ECAttention, eca_update
 from .interpret import BLUE, GREY, ORANGE, _figure, layer_rates, operators
 from .runs import evaluate, pick_device
 from .training import NonFiniteError, Recipe, get_recipe, versions, wb_learner, write_whole
-from .tssa import TSSA
+from .ops.tssa import TSSA
 
 # %% ../nbs/41_digits.ipynb #063a918b
 class CompressOnly(ECAttention):

@@ -33,8 +33,8 @@ from timm.utils import unwrap_model
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from typing import NamedTuple
-from .crate import MSSA
-from .dotproduct import SoftmaxAttention
+from .ops.crate import MSSA
+from .ops.dotproduct import SoftmaxAttention
 from .models import WhiteBoxTransformer
 from .rates import coding_rate, effective_rank, spectrum_cdf, subspace_rate, variational_rate
 from .training import rng_state, set_rng_state, write_whole
