@@ -545,7 +545,7 @@ def step(self:CausalTSSA,
     x = x_t.unsqueeze(1) if x_t.dim() == 2 else x_t
     w = self.codes(x)
     state, start = self._check_state(state, x), 0
-    if self.bias is not None: start = state[2].sum(-1).nan_to_num(0.).round().long()   # each token adds one to the counts
+    if self.bias is not None: start = state[2].sum(-1).nan_to_num(0.).round().long()   # a token adds one to the counts
     y, state = _continue(w, self.temp, self._table(start, x.shape[1]), state)
     y = self._out(y)
     return (y[:, 0] if x_t.dim() == 2 else y), state
