@@ -116,8 +116,10 @@ def _precision(
     device_type:str,   # 'cpu', 'cuda', …
 )->tuple:
     "Where PyTorch keeps the precision of float32 products: object, attribute, and the value that keeps all digits."
-    products = dict(cuda=torch.backends.cuda.matmul, cpu=getattr(torch.backends.mkldnn, 'matmul', None)).get(device_type)
-    return (products, 'fp32_precision', 'ieee') if hasattr(products, 'fp32_precision') else (products, 'allow_tf32', False)
+    cpu = getattr(torch.backends.mkldnn, 'matmul', None)
+    products = dict(cuda=torch.backends.cuda.matmul, cpu=cpu).get(device_type)
+    if hasattr(products, 'fp32_precision'): return products, 'fp32_precision', 'ieee'
+    return products, 'allow_tf32', False
 
 # %% ../nbs/14_basis.ipynb #878d35b1
 def _gram(
