@@ -56,7 +56,8 @@ def _check_projection(
     projection:str,   # 'full' or 'diagonal'
 ):
     "Raise `ValueError` for any other word."
-    if projection not in ('full', 'diagonal'): raise ValueError(f"projection must be 'full' or 'diagonal', got {projection!r}")
+    if projection not in ('full', 'diagonal'):
+        raise ValueError(f"projection must be 'full' or 'diagonal', got {projection!r}")
 
 # %% ../nbs/15_eca.ipynb #9f3f258d
 def _codes(
@@ -175,7 +176,7 @@ def _add(out, A, B, sign=1, keep=1):
 
 # %% ../nbs/15_eca.ipynb #1ba4a2d0
 def _forward_chunk(X, w, A, N, T, O):
-    "Update `O: s c d` of tokens `X: s c d`; fills codes A and coefficients T = XQ, works in `N: s c hp`; returns logits `s h c`"
+    "Update `O: s c d` of tokens `X: s c d`; fills codes A and T = XQ, works in `N: s c hp`; returns logits"
     torch.mm(X.flatten(0, 1), w.U, out=A.flatten(0, 1))
     Ah, Nh = (_heads(t, w.P.shape[1]) for t in (A, N))
     C = _lend(O, A.shape[-1]).view(Ah.shape)
@@ -189,7 +190,7 @@ def _forward_chunk(X, w, A, N, T, O):
 
 # %% ../nbs/15_eca.ipynb #c4fa237c
 def _backward_chunk(X, G, w, A, T, logits, grads, C, H, GQ, O):
-    "Gradient `O: s c d` of tokens X but for the sketch's, from that of their update G; adds to `grads`, works in C, H, GQ"
+    "Gradient `O: s c d` of tokens X but for the sketch's, from that of their update G; adds to `grads`"
     X2, G2, H2 = (t.flatten(0, 1) for t in (X, G, H))
     torch.mm(G2, w.bU, out=H2)
     N = _lend(O, A.shape[-1])
@@ -199,7 +200,7 @@ def _backward_chunk(X, G, w, A, T, logits, grads, C, H, GQ, O):
     torch.sub(Ah, C, out=Nh)
     Pi = logits.softmax(1)
     pq = Pi * torch.linalg.vecdot(Hh, Nh)
-    dl = pq.addcmul_(Pi, pq.sum(1, keepdim=True), value=-1)                             # gradient of the logits, negative
+    dl = pq.addcmul_(Pi, pq.sum(1, keepdim=True), value=-1)             # gradient of the logits, negative
     grads.eta.add_((dl * logits).sum() / w.eta)
     for t in (Nh, Hh): t.mul_(Pi.unsqueeze(-1))
     grads.bU.addmm_(G2.mT, N.flatten(0, 1), alpha=-1)
@@ -340,8 +341,8 @@ def eca_update(
     rank = rank or omega.shape[-1] // len(U)
     possible = _can_chunk(Z, U, (alpha, beta, eta), projection)
     if chunked and not possible:
-        raise ValueError("chunks need tokens b n d and U of one type (half precision: on a CPU), α, β, η as single numbers, "
-                         "projection='full', no autocast and no torch.compile")
+        raise ValueError("chunks need tokens b n d and U of one type (half precision: on a CPU), α, β, η as single "
+                         "numbers, projection='full', no autocast and no torch.compile")
     if possible and chunked in (None, True): return _in_chunks(Z, U, omega, (alpha, beta, eta), eps, rank)
     return eca_update_plain(Z, U, omega, alpha, beta, eta, eps, rank, projection)
 
@@ -362,7 +363,8 @@ def _check_widths(
     "Raise `ValueError` unless heads, width and rank fit; the head width."
     if num_heads < 1 or rank < 1: raise ValueError(f'num_heads and rank must be ≥ 1, got {num_heads} and {rank}')
     if head_dim is None:
-        if dim % num_heads: raise ValueError(f'dim={dim} must be divisible by num_heads={num_heads}, or head_dim be given')
+        if dim % num_heads:
+            raise ValueError(f'dim={dim} must be divisible by num_heads={num_heads}, or head_dim be given')
         head_dim = dim // num_heads
     if num_heads * rank > dim:
         raise ValueError(f'num_heads·rank must be ≤ dim for the expansion (ECA eq. 5), got {num_heads}·{rank} > {dim}: '
@@ -380,7 +382,8 @@ def _omega(
     "The sketch for these tokens; rows that stand for several take several rows of it."
     dtype = _at_least_float32(x[:0]).dtype
     if sizes is None: return cached_sketch(x.shape[1], r, seed, x.device, dtype)
-    if sizes.shape != x.shape[:2]: raise ValueError(f'sizes must be b n = {tuple(x.shape[:2])}, got {tuple(sizes.shape)}')
+    if sizes.shape != x.shape[:2]:
+        raise ValueError(f'sizes must be b n = {tuple(x.shape[:2])}, got {tuple(sizes.shape)}')
     return pooled_sketch(sizes.to(x.device), r, seed, dtype)
 
 # %% ../nbs/15_eca.ipynb #35f031f5
