@@ -13,22 +13,30 @@ from torch.autograd.function import once_differentiable
 from .. import kernels
 
 # %% ../../nbs/14_basis.ipynb #ad8ae0e7
-def _shift(x:Tensor, s:int)->Tensor: return (x >> s) & ((1 << (64 - s)) - 1)   # logical, int64 has none
+def _shift(
+    x:Tensor,   # int64
+    s:int,      # places
+)->Tensor:
+    "Shift to the right that fills with zeros; int64 has only the one that copies the sign."
+    return (x >> s) & ((1 << (64 - s)) - 1)
 
-def _mix(x:Tensor)->Tensor:
-    "splitmix64's finaliser on int64"
+# %% ../../nbs/14_basis.ipynb #3f6525b5
+def _mix(
+    x:Tensor,   # int64, any values
+)->Tensor:
+    "The finaliser of splitmix64 on int64."
     x = (x ^ _shift(x, 30)) * -0x40a7b892e31b1a47   # 0xbf58476d1ce4e5b9 as a signed number
     x = (x ^ _shift(x, 27)) * -0x6b2fb644ecceee15   # 0x94d049bb133111eb
     return x ^ _shift(x, 31)
 
 # %% ../../nbs/14_basis.ipynb #83fda611
 def sketch(
-    n:int,                       # number of rows (tokens), ≥ 0
-    r:int,                       # number of columns, ≥ 1
-    seed:int=0,                  # which Ω
-    device=None,                 # where the result goes; the numbers are the same on every device
+    n:int,                           # rows (tokens), ≥ 0
+    r:int,                           # columns, ≥ 1
+    seed:int=0,                      # which Ω
+    device:torch.device|str|None=None, # where the result goes; the numbers are the same on every device
     dtype:torch.dtype=torch.float32, # type of the result, drawn in float64
-)->Tensor:                       # Ω `n r`, standard normal
+)->Tensor:                           # Ω `n r`, standard normal
     "Gaussian sketch whose entry (i, j) depends on (seed, i, j) only, so that it serves any number of tokens."
     if n < 0 or r < 1: raise ValueError(f'a sketch needs n ≥ 0 rows and r ≥ 1 columns, got n={n}, r={r}')
     row, col = (torch.arange(1, k + 1, dtype=torch.int64, device='cpu') for k in (n, r))
@@ -38,16 +46,17 @@ def sketch(
     return torch.special.ndtri(uniform).to(device=device, dtype=dtype)
 
 # %% ../../nbs/14_basis.ipynb #af3f380a
-_sketches = {}
+_sketches = {}   # Ω by (columns, seed, device, type)
 
+# %% ../../nbs/14_basis.ipynb #a04480cd
 def cached_sketch(
-    n:int,                       # number of rows (tokens)
-    r:int,                       # number of columns
-    seed:int=0,                  # which Ω
-    device=None,                 # device of the result
+    n:int,                           # rows (tokens), ≥ 0
+    r:int,                           # columns, ≥ 1
+    seed:int=0,                      # which Ω
+    device:torch.device|str|None=None, # device of the result
     dtype:torch.dtype=torch.float32, # type of the result
-)->Tensor:                       # Ω `n r`, a view: don't write to it
-    "`sketch`, drawn once per (r, seed, device, dtype) and grown in steps of 256 rows."
+)->Tensor:                           # Ω `n r`, a view: don't write to it
+    "The same Ω as a sketch, drawn once per (r, seed, device, dtype) and grown in steps of 256 rows."
     key = (r, seed, device, dtype)
     rows = _sketches.get(key)
     if rows is None or len(rows) < n:
@@ -56,16 +65,23 @@ def cached_sketch(
     return rows[:n]
 
 # %% ../../nbs/14_basis.ipynb #1e6bb6a2
+def _counts(
+    sizes:Tensor,   # whole numbers of any type `b n`
+)->Tensor:          # int64
+    "`sizes` as counts, or `ValueError`."
+    counts = sizes.round().long()
+    if (counts >= 1).all() and (counts == sizes).all(): return counts
+    raise ValueError(f'sizes must be whole numbers ≥ 1, got values from {sizes.min().item()} to {sizes.max().item()}')
+
+# %% ../../nbs/14_basis.ipynb #f87fd313
 def pooled_sketch(
-    sizes:Tensor,                # how many tokens each row stands for `b n`, whole numbers ≥ 1
-    r:int,                       # number of columns
-    seed:int=0,                  # which Ω
+    sizes:Tensor,                    # how many tokens each row stands for `b n`, whole numbers ≥ 1
+    r:int,                           # columns, ≥ 1
+    seed:int=0,                      # which Ω
     dtype:torch.dtype=torch.float32, # type of the result
-)->Tensor:                       # `b n r`: the sums of `sizes` consecutive rows of Ω
+)->Tensor:                           # `b n r`: the sums of `sizes` consecutive rows of Ω
     "The sketch of tokens that stand for several: each takes the sum of its rows of Ω."
-    counts = sizes.round().long() if sizes.is_floating_point() else sizes.long()
-    if (counts < 1).any() or (counts != sizes).any():
-        raise ValueError(f'sizes must be whole numbers ≥ 1, got values from {sizes.min().item()} to {sizes.max().item()}')
+    counts = _counts(sizes)
     ends = counts.cumsum(-1)
     rows = cached_sketch(int(ends.max()), r, seed, sizes.device, torch.float64)
     total = torch.cat([rows.new_zeros(1, r), rows.cumsum(0)])
@@ -74,18 +90,44 @@ def pooled_sketch(
 # %% ../../nbs/14_basis.ipynb #91852c62
 _tiny = 1e-24   # squared length below which a column counts as zero (F.normalize's 1e-12, squared)
 
-def _at_least_float32(x:Tensor)->Tensor: return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+# %% ../../nbs/14_basis.ipynb #2e9cc332
+def _at_least_float32(
+    x:Tensor,   # any floating type
+)->Tensor:
+    "`x`, widened to float32 where it is half precision."
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
-def _no_autocast(x:Tensor): return torch.autocast('cpu' if x.device.type == 'meta' else x.device.type, enabled=False)   # there is none for 'meta'
+# %% ../../nbs/14_basis.ipynb #c9e3178e
+def _no_autocast(
+    x:Tensor,   # tells the device
+):
+    "Context without autocast on the device of `x`; there is none for 'meta'."
+    return torch.autocast('cpu' if x.device.type == 'meta' else x.device.type, enabled=False)
 
-def _check_eps(eps:float):
+# %% ../../nbs/14_basis.ipynb #38bb3e7a
+def _check_eps(
+    eps:float,   # ridge
+):
+    "Raise `ValueError` unless the ridge is a number ≥ 0."
     if not eps >= 0: raise ValueError(f'the ridge eps must be ≥ 0, got {eps}')
 
-def _gram(Y:Tensor)->Tensor:
-    "YᵀY with all the digits of its type, also where the user lets float32 products be rounded (TF32, bfloat16)"
+# %% ../../nbs/14_basis.ipynb #d25dadad
+def _precision(
+    device_type:str,   # 'cpu', 'cuda', …
+)->tuple:
+    "Where PyTorch keeps the precision of float32 products: object, attribute, and the value that keeps all digits."
+    cpu = getattr(torch.backends.mkldnn, 'matmul', None)
+    products = dict(cuda=torch.backends.cuda.matmul, cpu=cpu).get(device_type)
+    if hasattr(products, 'fp32_precision'): return products, 'fp32_precision', 'ieee'
+    return products, 'allow_tf32', False
+
+# %% ../../nbs/14_basis.ipynb #878d35b1
+def _gram(
+    Y:Tensor,   # `... d r`
+)->Tensor:      # `... r r`
+    "YᵀY with all the digits of its type."
     if torch.compiler.is_compiling(): return Y.mT @ Y
-    products = {'cuda': torch.backends.cuda.matmul, 'cpu': getattr(torch.backends.mkldnn, 'matmul', None)}.get(Y.device.type)
-    name, exact = ('fp32_precision', 'ieee') if hasattr(products, 'fp32_precision') else ('allow_tf32', False)    # PyTorch from 2.9 on, or before
+    products, name, exact = _precision(Y.device.type)
     allowed = getattr(products, name, exact)
     if allowed in (exact, 'none'): return Y.mT @ Y
     setattr(products, name, exact)
@@ -96,7 +138,7 @@ def _gram(Y:Tensor)->Tensor:
 def cholesky_basis(
     Y:Tensor,        # sketch `... d r`
     eps:float=1e-2,  # ridge ε ≥ 0, added to the Gram matrix of the normalised columns
-)->Tensor:           # Q `... d r`, orthonormal columns as ε → 0
+)->Tensor:           # Q `... d r`, orthonormal columns as ε → 0; float32 or better
     "Basis of the columns of `Y` by a Cholesky factor of their Gram matrix (ECA A.3, Algorithm 4)."
     _check_eps(eps)
     with _no_autocast(Y):
@@ -104,12 +146,16 @@ def cholesky_basis(
         Y = Y / Y.norm(dim=-2, keepdim=True).clamp_min(_tiny**0.5)
         G = _gram(Y) + eps * torch.eye(Y.shape[-1], dtype=Y.dtype, device=Y.device)
         L, info = torch.linalg.cholesky_ex(G)
-        if info.any(): raise ValueError(f'the Gram matrix of the sketch is not positive definite with eps={eps}: non-finite input, or dependent columns and too small a ridge')
+        if info.any(): raise ValueError(f'the Gram matrix of the sketch is not positive definite with eps={eps}: '
+                                        'non-finite input, or dependent columns and too small a ridge')
         return torch.linalg.solve_triangular(L.mT, Y, upper=True, left=False)
 
 # %% ../../nbs/14_basis.ipynb #9af2d6dd
-def _factor(Y:Tensor, eps:float)->tuple:
-    "Cholesky factor of YᵀY + ε·diag(YᵀY), columns of `Y: ... d r`, NaN where there is none; and that diagonal `... r`"
+def _factor(
+    Y:Tensor,    # sketch `... d r`
+    eps:float,   # ridge ε
+)->tuple:
+    "Cholesky factor of YᵀY + ε·diag(YᵀY), NaN where there is none; and that diagonal `... r`."
     M = _gram(Y)
     diag = M.diagonal(dim1=-2, dim2=-1)
     squares = diag.clamp_min(_tiny)
@@ -118,20 +164,30 @@ def _factor(Y:Tensor, eps:float)->tuple:
     L.diagonal(dim1=-2, dim2=-1).masked_fill_((info != 0).unsqueeze(-1), torch.nan)
     return L, squares
 
-def _gram_grad(Y:Tensor, S:Tensor, eps:float)->Tensor:
-    "Gradient for Y of ⟨S, YᵀY + ε·diag(YᵀY)⟩"
+# %% ../../nbs/14_basis.ipynb #6cbaf1c9
+def _gram_grad(
+    Y:Tensor,    # sketch `... d r`
+    S:Tensor,    # gradient for the matrix `... r r`
+    eps:float,   # ridge ε
+)->Tensor:
+    "Gradient for Y of ⟨S, YᵀY + ε·diag(YᵀY)⟩."
     diag = S.diagonal(dim1=-2, dim2=-1) * (Y.square().sum(-2) > _tiny)
     return Y @ (S + S.mT) + 2 * eps * Y * diag[..., None, :]
 
+# %% ../../nbs/14_basis.ipynb #106e2f58
 class _Solve(Function):
-    "V = M⁻¹B with M = YᵀY + ε·diag(YᵀY), its factor L given"
+    "V = M⁻¹B with M = YᵀY + ε·diag(YᵀY), its factor L given."
     @staticmethod
     def forward(ctx, Y, B, L, eps):
+        "B is `... r m`, L the factor of M."
         V = torch.cholesky_solve(B, L)
-        ctx.save_for_backward(Y, V, L); ctx.eps = eps
+        ctx.save_for_backward(Y, V, L)
+        ctx.eps = eps
         return V
+
     @staticmethod
     def backward(ctx, G):
+        "One more solve with the same factor."
         Y, V, L = ctx.saved_tensors
         B = _Solve.apply(Y, G, L, ctx.eps)
         return -_gram_grad(Y, B @ V.mT, ctx.eps), B, None, None
@@ -142,7 +198,7 @@ def ridge_solve(
     B:Tensor,        # right-hand sides `... r m`
     eps:float=1e-2,  # ridge ε ≥ 0
 )->Tensor:           # V `... r m`, float32 or better
-    "(YᵀY + ε·diag(YᵀY))⁻¹ B, in float32 or better under autocast; differentiable twice, with no derivative of a Cholesky factor."
+    "(YᵀY + ε·diag(YᵀY))⁻¹ B by one Cholesky factor, which is never differentiated; derivatives of any order."
     _check_eps(eps)
     with _no_autocast(Y):
         Y = _at_least_float32(Y)
@@ -150,8 +206,12 @@ def ridge_solve(
         return _Solve.apply(Y, B.to(Y.dtype), L, eps)
 
 # %% ../../nbs/14_basis.ipynb #bd00e4a7
-def _project_rows(Z:Tensor, Y:Tensor, eps:float)->Tensor:
-    "QQᵀ applied to every row of `Z: ... n d`, `Y: ... d r`"
+def _project_rows(
+    Z:Tensor,    # tokens `... n d`
+    Y:Tensor,    # sketch `... d r`
+    eps:float,   # ridge ε
+)->Tensor:       # `... n d`
+    "QQᵀ applied to every token."
     if Z.shape[-2] < Z.shape[-1]: return ridge_solve(Y, (Z @ Y).mT, eps).mT.to(Z.dtype) @ Y.mT
     return (Z @ Y) @ ridge_solve(Y, Y.mT, eps).to(Z.dtype)
 
@@ -162,7 +222,8 @@ def ridge_project(
     eps:float=1e-2,  # ridge ε ≥ 0
 )->Tensor:           # QQᵀX `... d m`
     "QQᵀX = Y(YᵀY + ε·diag(YᵀY))⁻¹YᵀX without forming Q (ECA A.3 and B.1)."
-    if Y.shape[-2] != X.shape[-2]: raise ValueError(f'Y and X must have equally many rows, got Y: {tuple(Y.shape)} and X: {tuple(X.shape)}')
+    if Y.shape[-2] != X.shape[-2]:
+        raise ValueError(f'Y and X must have equally many rows, got Y: {tuple(Y.shape)} and X: {tuple(X.shape)}')
     return _project_rows(X.mT, Y, eps).mT
 
 # %% ../../nbs/14_basis.ipynb #fb268487
@@ -176,16 +237,19 @@ def projector(
 
 # %% ../../nbs/14_basis.ipynb #82177204
 class _RidgeBasis(Function):
-    "Q = YL⁻ᵀ; the gradient holds for functions of QQᵀ"
+    "Q = YL⁻ᵀ; the gradient holds for functions of QQᵀ."
     @staticmethod
     def forward(ctx, Y, eps):
+        "Y is the sketch `... d r`."
         L, squares = _factor(Y, eps)
         Q = torch.linalg.solve_triangular(L.mT, Y, upper=True, left=False)
         ctx.save_for_backward(Y, Q, L, squares)
         return Q
+
     @staticmethod
     @once_differentiable
     def backward(ctx, G):
+        "The part of GL⁻¹ outside the span, each column made orthogonal to that of Y."
         Y, Q, L, squares = ctx.saved_tensors
         R = torch.linalg.solve_triangular(L, G - Q @ (Q.mT @ G), upper=False, left=False)
         along = torch.linalg.vecdot(Y, R, dim=-2) / squares

@@ -14,18 +14,32 @@ from torch import nn, Tensor
 from torch.autograd import Function
 from torch.autograd.graph import saved_tensors_hooks
 from einops import rearrange
-from .basis import cached_sketch, pooled_sketch, projector, _at_least_float32, _no_autocast, _project_rows, _RidgeBasis
+from fastcore.basics import patch
+from .basis import cached_sketch, pooled_sketch, projector
+from .basis import _at_least_float32, _no_autocast, _project_rows, _RidgeBasis
 from ..rates import coding_rate, subspace_rate
 
 # %% ../../nbs/15_eca.ipynb #12c0dd94
-def _check(Z, omega, U=None):
-    "Raise `ValueError` unless tokens `Z`, sketch `omega` and bases `U` fit together"
+def _check(
+    Z:Tensor,             # tokens
+    omega:Tensor,         # sketch
+    U:Tensor|None=None,   # bases
+):
+    "Raise `ValueError` unless tokens `... n d`, sketch `... n r` and bases `h d p` fit together."
     if Z.dim() < 2 or Z.shape[-2] < 1: raise ValueError(f'tokens must be ... n d with n ≥ 1, got {tuple(Z.shape)}')
-    if omega.shape[-2] != Z.shape[-2]: raise ValueError(f'the sketch must have one row for each of the {Z.shape[-2]} tokens, got {tuple(omega.shape)}')
-    if U is not None and (U.dim() != 3 or U.shape[1] != Z.shape[-1]):
-        raise ValueError(f'bases must be h d p with d = {Z.shape[-1]} as the tokens have it, got {tuple(U.shape)}')
+    n, d = Z.shape[-2:]
+    if omega.dim() < 2 or omega.shape[-2] != n:
+        raise ValueError(f'the sketch must have one row for each of the {n} tokens, got {tuple(omega.shape)}')
+    if U is not None and (U.dim() != 3 or U.shape[1] != d):
+        raise ValueError(f'bases must be h d p with d = {d} as the tokens have it, got {tuple(U.shape)}')
 
-def _sketched(Z, omega): return Z.mT @ omega.to(Z.dtype)
+# %% ../../nbs/15_eca.ipynb #3765fb80
+def _sketched(
+    Z:Tensor,       # tokens `... n d`
+    omega:Tensor,   # sketch `... n r`
+)->Tensor:          # `... d r`
+    "The sketch ZᵀΩ of the tokens, in their type."
+    return Z.mT @ omega.to(Z.dtype)
 
 # %% ../../nbs/15_eca.ipynb #3ccc4f54
 def expand(
@@ -38,18 +52,35 @@ def expand(
     return Z - _project_rows(Z, _sketched(Z, omega), eps)
 
 # %% ../../nbs/15_eca.ipynb #08c6f7b0
-def _codes(Z, U, S, eps, projection):
-    "Codes A and their projections C `... n h p`, from tokens `... n d`, bases `h d p` and sketched tokens S = ZᵀΩ `... d r`"
-    if projection not in ('full', 'diagonal'): raise ValueError(f"projection must be 'full' or 'diagonal', got {projection!r}")
-    h = U.shape[0]
+def _check_projection(
+    projection:str,   # 'full' or 'diagonal'
+):
+    "Raise `ValueError` for any other word."
+    if projection not in ('full', 'diagonal'):
+        raise ValueError(f"projection must be 'full' or 'diagonal', got {projection!r}")
+
+# %% ../../nbs/15_eca.ipynb #9f3f258d
+def _codes(
+    Z:Tensor,         # tokens `... n d`
+    U:Tensor,         # bases `h d p`
+    S:Tensor,         # sketched tokens ZᵀΩ `... d r`
+    eps:float,        # ridge ε
+    projection:str,   # 'full' or 'diagonal'
+)->tuple:
+    "Codes A and their projections C, both `... n h p`."
+    _check_projection(projection)
     W = rearrange(U, 'h d p -> d (h p)')
-    A = rearrange(Z @ W, '... n (h p) -> ... n h p', h=h)
-    P = projector(rearrange(W.mT @ S, '... (h p) r -> ... h p r', h=h), eps).to(A.dtype)
+    A = (Z @ W).unflatten(-1, (len(U), -1))
+    P = projector((W.mT @ S).unflatten(-2, (len(U), -1)), eps).to(A.dtype)
     if projection == 'diagonal': return A, A * P.diagonal(dim1=-2, dim2=-1).unsqueeze(-3)
     return A, torch.einsum('...nhp,...hpq->...nhq', A, P)
 
-def _memberships(C, eta):
-    "Eq. (7): softmax over groups of the squared lengths over 2η, `... n h`"
+# %% ../../nbs/15_eca.ipynb #ffd7e6e0
+def _memberships(
+    C:Tensor,           # projected codes `... n h p`
+    eta:float|Tensor,   # temperature η > 0
+)->Tensor:              # `... n h`, float32 or better
+    "Eq. (7): softmax over groups of the squared lengths over 2η."
     return (_at_least_float32(C).square().sum(-1) / (2 * eta)).softmax(-1)
 
 # %% ../../nbs/15_eca.ipynb #a1df40d0
@@ -65,12 +96,21 @@ def eca_membership(
     _check(Z, omega, U)
     return _memberships(_codes(Z, U, _sketched(Z, omega), eps, projection)[1], eta).mT
 
-def _compress(Z, U, S, eta, eps, projection):
-    "`compress` from the sketched tokens S"
+# %% ../../nbs/15_eca.ipynb #9f252b25
+def _compress(
+    Z:Tensor,           # tokens `... n d`
+    U:Tensor,           # bases `h d p`
+    S:Tensor,           # sketched tokens ZᵀΩ `... d r`
+    eta:float|Tensor,   # temperature η
+    eps:float,          # ridge ε
+    projection:str,     # 'full' or 'diagonal'
+)->Tensor:
+    "The sum of eq. (8), from the sketched tokens."
     A, C = _codes(Z, U, S, eps, projection)
     N = _memberships(C, eta).to(A.dtype).unsqueeze(-1) * (A - C)
-    return rearrange(N, '... n h p -> ... n (h p)') @ rearrange(U, 'h d p -> (h p) d')
+    return N.flatten(-2) @ rearrange(U, 'h d p -> (h p) d')
 
+# %% ../../nbs/15_eca.ipynb #8287f169
 def compress(
     Z:Tensor,               # tokens `... n d`
     U:Tensor,               # bases U_k `h d p`
@@ -84,8 +124,18 @@ def compress(
     return _compress(Z, U, _sketched(Z, omega), eta, eps, projection)
 
 # %% ../../nbs/15_eca.ipynb #beb08789
-def eca_update_plain(Z, U, omega, alpha, beta, eta, eps, rank, projection):
-    "α·expand − β·compress with one sketch, in PyTorch operations"
+def eca_update_plain(
+    Z:Tensor,           # tokens `... n d`
+    U:Tensor,           # bases U_k `h d p`
+    omega:Tensor,       # sketch Ω `n R`, or one for each sample `... n R`
+    alpha:float|Tensor, # strength of expansion
+    beta:float|Tensor,  # strength of compression
+    eta:float|Tensor,   # temperature η > 0
+    eps:float,          # ridge ε of the bases, ≥ 0
+    rank:int,           # columns of Ω that serve the compression, ≤ R
+    projection:str,     # 'full' or 'diagonal'
+)->Tensor:              # `... n d`
+    "α·expand − β·compress with one sketch, in PyTorch operations (ECA eq. 4)."
     S = _sketched(Z, omega)
     return alpha * (Z - _project_rows(Z, S, eps)) - beta * _compress(Z, U, S[..., :rank], eta, eps, projection)
 
@@ -93,24 +143,30 @@ def eca_update_plain(Z, U, omega, alpha, beta, eta, eps, rank, projection):
 class _Weights(NamedTuple):
     "What the tokens meet: U, βU `d hp` of all samples; projectors P `b h p p`; Q, αQ `b d R` or E `b d d` of each; α; η"
     U:Tensor; bU:Tensor; P:Tensor; Q:Tensor; aQ:Tensor; E:Tensor|None; alpha:Tensor; eta:Tensor
-    def of(self, i): return self._replace(P=self.P[i], Q=self.Q[i], aQ=self.aQ[i], E=None if self.E is None else self.E[i])
+    def of(self, i):
+        "Those of the samples `i`."
+        return self._replace(P=self.P[i], Q=self.Q[i], aQ=self.aQ[i], E=None if self.E is None else self.E[i])
 
+# %% ../../nbs/15_eca.ipynb #b318d051
 def _weights(S, Sr, U, alpha, beta, eta, h, eps, dense):
     "The small matrices, from the sketch by rows `S: b R d` and the part of it that serves the compression `Sr: b r d`"
     Y = (Sr.flatten(0, 1) @ U).unflatten(0, Sr.shape[:2])
     P = projector(rearrange(Y, 'b r (h p) -> b h p r', h=h), eps)
     Q = _RidgeBasis.apply(S.mT, eps)
     eye = torch.eye(S.shape[-1], dtype=S.dtype, device=S.device)
-    return _Weights(U, beta * U, P, Q, alpha * Q, alpha * torch.baddbmm(eye, Q, Q.mT, alpha=-1) if dense else None, alpha, eta)
+    E = alpha * torch.baddbmm(eye, Q, Q.mT, alpha=-1) if dense else None
+    return _Weights(U, beta * U, P, Q, alpha * Q, E, alpha, eta)
 
 # %% ../../nbs/15_eca.ipynb #5a450ba1
 def _heads(t, h): return t.unflatten(-1, (h, -1)).transpose(1, 2)   # s c (h p) -> s h c p, a view
 
+# %% ../../nbs/15_eca.ipynb #8e121675
 def _lend(O, width):
     "`s c width` numbers in the memory of `O: s c d`, or in new memory where that is too small"
     s, c, d = O.shape
     return (O.view(-1)[:s * c * width] if width <= d else O.new_empty(s * c * width)).view(s, c, width)
 
+# %% ../../nbs/15_eca.ipynb #0b095c99
 def _add(out, A, B, sign=1, keep=1):
     "out = keep·out + sign·AB for each sample and head `s h . .`; on a CPU a strided matrix isn't copied for it"
     if A.is_cpu and max(A.shape[-2:]) >= 16:
@@ -118,8 +174,9 @@ def _add(out, A, B, sign=1, keep=1):
     elif keep: out.add_(A @ B, alpha=sign)
     else: torch.mul(A @ B, sign, out=out)
 
+# %% ../../nbs/15_eca.ipynb #1ba4a2d0
 def _forward_chunk(X, w, A, N, T, O):
-    "Update `O: s c d` of tokens `X: s c d`; fills the codes A and coefficients T = XQ, works in `N: s c hp`; returns the logits `s h c`"
+    "Update `O: s c d` of tokens `X: s c d`; fills codes A and T = XQ, works in `N: s c hp`; returns logits"
     torch.mm(X.flatten(0, 1), w.U, out=A.flatten(0, 1))
     Ah, Nh = (_heads(t, w.P.shape[1]) for t in (A, N))
     C = _lend(O, A.shape[-1]).view(Ah.shape)
@@ -133,7 +190,7 @@ def _forward_chunk(X, w, A, N, T, O):
 
 # %% ../../nbs/15_eca.ipynb #c4fa237c
 def _backward_chunk(X, G, w, A, T, logits, grads, C, H, GQ, O):
-    "Gradient `O: s c d` of tokens X, but for the sketch's, from the gradient G of their update; adds to `grads`, works in C, H, GQ"
+    "Gradient `O: s c d` of tokens X but for the sketch's, from that of their update G; adds to `grads`"
     X2, G2, H2 = (t.flatten(0, 1) for t in (X, G, H))
     torch.mm(G2, w.bU, out=H2)
     N = _lend(O, A.shape[-1])
@@ -143,7 +200,7 @@ def _backward_chunk(X, G, w, A, T, logits, grads, C, H, GQ, O):
     torch.sub(Ah, C, out=Nh)
     Pi = logits.softmax(1)
     pq = Pi * torch.linalg.vecdot(Hh, Nh)
-    dl = pq.addcmul_(Pi, pq.sum(1, keepdim=True), value=-1)                             # gradient of the logits, negative
+    dl = pq.addcmul_(Pi, pq.sum(1, keepdim=True), value=-1)             # gradient of the logits, negative
     grads.eta.add_((dl * logits).sum() / w.eta)
     for t in (Nh, Hh): t.mul_(Pi.unsqueeze(-1))
     grads.bU.addmm_(G2.mT, N.flatten(0, 1), alpha=-1)
@@ -164,6 +221,7 @@ def _backward_chunk(X, G, w, A, T, logits, grads, C, H, GQ, O):
 _most = dict(cpu=2048)   # tokens that go through the layer together, by device; half as many backwards
 _dense = 4               # E is made from this many times d tokens in a sample on
 
+# %% ../../nbs/15_eca.ipynb #da5bd8f1
 def _chunks(x, share=1):
     "Samples and tokens in the largest chunk of `x: b n d`, and the slices of all: whole samples, or equal parts of one"
     b, n, _ = x.shape
@@ -171,6 +229,7 @@ def _chunks(x, share=1):
     s, c = min(b, max(1, most // n)), -(-n // -(-n // most))
     return s, c, [(slice(i, i + s), slice(j, j + c)) for i in range(0, b, s) for j in range(0, n, c)]
 
+# %% ../../nbs/15_eca.ipynb #01092925
 def _sketch(x, omega):
     "S = ΩᵀX by rows `b R d`, in the type of Ω; narrower tokens are widened a chunk at a time"
     if x.dtype == omega.dtype: return torch.bmm(omega.mT, x)
@@ -187,7 +246,8 @@ class _ChunkedUpdate(Function):
     def forward(ctx, x, U, omega, alpha, beta, eta, h, rank, eps, keep):
         (b, n, d), e, R = x.shape, U.shape[1], omega.shape[-1]
         S = _sketch(x, omega)
-        with torch.set_grad_enabled(keep), saved_tensors_hooks(_itself, _itself):        # checkpointing need not know of this small graph
+        # checkpointing need not know of this small graph
+        with torch.set_grad_enabled(keep), saved_tensors_hooks(_itself, _itself):
             leaves = [t.detach().requires_grad_(keep) for t in (S, S[:, :rank], U, alpha, beta)]
             w = _weights(*leaves, eta, h, eps, dense=n >= _dense * d)
         s, c, chunks = _chunks(x)
@@ -224,7 +284,8 @@ class _ChunkedUpdate(Function):
             for i, j in chunks:
                 X, G = x[i, j].to(U.dtype), g[i, j].to(U.dtype)
                 work = slice(len(X)), slice(X.shape[1])
-                _backward_chunk(X, G, w.of(i), A[i, j], T[i, j], logits[i, :, j], grads.of(i), C[work], H[work], GQ[work], gx[i, j])
+                _backward_chunk(X, G, w.of(i), A[i, j], T[i, j], logits[i, :, j], grads.of(i),
+                                C[work], H[work], GQ[work], gx[i, j])
             used = ('bU', 'P', 'Q', 'aQ') if w.E is None else ('bU', 'P', 'E')
             outs, gouts = ([getattr(v, k) for k in used] for v in (w, grads))
             gS, gSr, gU, galpha, gbeta = torch.autograd.grad(outs, ctx.leaves, gouts, retain_graph=True)
@@ -233,21 +294,45 @@ class _ChunkedUpdate(Function):
         return gx.to(x.dtype), gU + grads.U, None, galpha + grads.alpha, gbeta, grads.eta, None, None, None, None
 
 # %% ../../nbs/15_eca.ipynb #1109e2dc
-def _can_chunk(Z, U, scalars, projection):
-    wide = Z.dtype in (torch.float32, torch.float64) or (Z.dtype in (torch.float16, torch.bfloat16) and Z.is_cpu)
+def _can_chunk(
+    Z:Tensor,         # tokens
+    U:Tensor,         # bases
+    scalars:tuple,    # α, β, η
+    projection:str,   # 'full' or 'diagonal'
+)->bool:
+    "Whether the form in chunks knows this case."
+    low = Z.dtype in (torch.float16, torch.bfloat16) and Z.is_cpu
+    typed = Z.dtype == U.dtype and (low or Z.dtype in (torch.float32, torch.float64))
     plain = Z.is_meta or Z.numel() == 0 or torch.is_autocast_enabled(Z.device.type) or torch.compiler.is_compiling()
-    return projection == 'full' and Z.dim() == 3 and Z.dtype == U.dtype and wide and not plain and all(not isinstance(s, Tensor) or s.dim() == 0 for s in scalars)
+    single = all(not isinstance(s, Tensor) or s.dim() == 0 for s in scalars)
+    return projection == 'full' and Z.dim() == 3 and typed and single and not plain
 
 # %% ../../nbs/15_eca.ipynb #f248fff6
+def _in_chunks(
+    Z:Tensor,         # tokens `b n d`
+    U:Tensor,         # bases `h d p`
+    omega:Tensor,     # sketch
+    scalars:tuple,    # α, β, η
+    eps:float,        # ridge
+    rank:int,         # columns of the compression
+)->Tensor:
+    "Bring everything to one type and shape and run `_ChunkedUpdate`."
+    wide = _at_least_float32(Z[:0]).dtype
+    scalars = [s.to(Z.device, wide) if isinstance(s, Tensor) else Z.new_full((), s, dtype=wide) for s in scalars]
+    W, omega = rearrange(U, 'h d p -> d (h p)').to(wide), omega.to(wide).expand(len(Z), -1, -1)
+    keep = torch.is_grad_enabled() and any(t.requires_grad for t in (Z, W, *scalars))
+    return _ChunkedUpdate.apply(Z, W, omega, *scalars, len(U), rank, eps, keep)
+
+# %% ../../nbs/15_eca.ipynb #a460790e
 def eca_update(
     Z:Tensor,               # tokens `... n d`
     U:Tensor,               # bases U_k `h d p`
     omega:Tensor,           # sketch Ω `n R`, or one for each sample `... n R`
     alpha:float|Tensor=0.1, # strength of expansion
     beta:float|Tensor=0.1,  # strength of compression
-    eta:float|Tensor=0.5,   # temperature η > 0 of the membership
+    eta:float|Tensor=0.5,   # temperature η > 0
     eps:float=1e-2,         # ridge ε of the bases, ≥ 0
-    rank:int|None=None,     # columns of Ω that serve the compression; R // h unless given
+    rank:int|None=None,     # columns of Ω that serve the compression, ≤ R; R // h unless given
     projection:str='full',  # 'full', or 'diagonal' as in the published pseudocode
     chunked:bool|None=None, # run in chunks with a gradient by hand; None: where that is possible
 )->Tensor:                  # α·expand − β·compress for each token `... n d`
@@ -255,36 +340,60 @@ def eca_update(
     _check(Z, omega, U)
     rank = rank or omega.shape[-1] // len(U)
     possible = _can_chunk(Z, U, (alpha, beta, eta), projection)
-    if not (possible if chunked is None else chunked): return eca_update_plain(Z, U, omega, alpha, beta, eta, eps, rank, projection)
-    if not possible: raise ValueError("chunks need tokens b n d and U of one type (half precision: on a CPU), α, β, η as single numbers, projection='full', no autocast and no torch.compile")
-    wide = _at_least_float32(Z[:0]).dtype
-    scalars = [s.to(Z.device, wide) if isinstance(s, Tensor) else Z.new_full((), s, dtype=wide) for s in (alpha, beta, eta)]
-    W, omega = rearrange(U, 'h d p -> d (h p)').to(wide), omega.to(wide).expand(len(Z), -1, -1)
-    keep = torch.is_grad_enabled() and any(t.requires_grad for t in (Z, W, *scalars))
-    return _ChunkedUpdate.apply(Z, W, omega, *scalars, len(U), rank, eps, keep)
+    if chunked and not possible:
+        raise ValueError("chunks need tokens b n d and U of one type (half precision: on a CPU), α, β, η as single "
+                         "numbers, projection='full', no autocast and no torch.compile")
+    if possible and chunked in (None, True): return _in_chunks(Z, U, omega, (alpha, beta, eta), eps, rank)
+    return eca_update_plain(Z, U, omega, alpha, beta, eta, eps, rank, projection)
 
 # %% ../../nbs/15_eca.ipynb #9d90b91d
-def _inverse_softplus(x:float)->float: return x + math.log(-math.expm1(-x))
+def _inverse_softplus(
+    x:float,   # > 0
+)->float:
+    "What softplus maps to `x`."
+    return x + math.log(-math.expm1(-x))
 
-def _check_widths(dim, num_heads, head_dim, rank):
-    "Raise `ValueError` unless heads, width and rank fit; return the head width"
+# %% ../../nbs/15_eca.ipynb #67694588
+def _check_widths(
+    dim:int,             # token width d
+    num_heads:int,       # K
+    head_dim:int|None,   # p, or None
+    rank:int,            # r
+)->int:                  # p
+    "Raise `ValueError` unless heads, width and rank fit; the head width."
     if num_heads < 1 or rank < 1: raise ValueError(f'num_heads and rank must be ≥ 1, got {num_heads} and {rank}')
     if head_dim is None:
-        if dim % num_heads: raise ValueError(f'dim={dim} must be divisible by num_heads={num_heads}, or head_dim be given')
+        if dim % num_heads:
+            raise ValueError(f'dim={dim} must be divisible by num_heads={num_heads}, or head_dim be given')
         head_dim = dim // num_heads
-    if num_heads * rank > dim: raise ValueError(f'num_heads·rank must be ≤ dim for the expansion (ECA eq. 5), got {num_heads}·{rank} > {dim}: the largest rank is {dim // num_heads}')
+    if num_heads * rank > dim:
+        raise ValueError(f'num_heads·rank must be ≤ dim for the expansion (ECA eq. 5), got {num_heads}·{rank} > {dim}: '
+                         f'the largest rank is {dim // num_heads}')
     if rank > head_dim: raise ValueError(f'rank must be ≤ head_dim for the compression, got {rank} > {head_dim}')
     return head_dim
 
-def _omega(x, sizes, r, seed):
-    "The sketch for tokens `x: b n d`; rows that stand for several tokens take several rows of it"
+# %% ../../nbs/15_eca.ipynb #eeb3987e
+def _omega(
+    x:Tensor,              # tokens `b n d`
+    sizes:Tensor|None,     # how many tokens each row stands for `b n`
+    r:int,                 # columns
+    seed:int,              # which Ω
+)->Tensor:                 # `n r`, or with sizes `b n r`
+    "The sketch for these tokens; rows that stand for several take several rows of it."
     dtype = _at_least_float32(x[:0]).dtype
     if sizes is None: return cached_sketch(x.shape[1], r, seed, x.device, dtype)
-    if sizes.shape != x.shape[:2]: raise ValueError(f'sizes must be b n = {tuple(x.shape[:2])}, got {tuple(sizes.shape)}')
+    if sizes.shape != x.shape[:2]:
+        raise ValueError(f'sizes must be b n = {tuple(x.shape[:2])}, got {tuple(sizes.shape)}')
     return pooled_sketch(sizes.to(x.device), r, seed, dtype)
 
-def _check_input(x, dim):
-    if x.dim() != 3 or x.shape[-1] != dim or x.shape[1] < 1: raise ValueError(f'expected tokens b n d with n ≥ 1 and d = {dim}, got {tuple(x.shape)}')
+# %% ../../nbs/15_eca.ipynb #35f031f5
+def _check_input(
+    x:Tensor,   # tokens
+    dim:int,    # expected width
+):
+    "Raise `ValueError` unless `x` is `b n dim` with n ≥ 1."
+    if x.dim() == 3 and x.shape[-1] == dim and x.shape[1] >= 1: return
+    raise ValueError(f'expected tokens b n d with n ≥ 1 and d = {dim}, got {tuple(x.shape)}')
 
 # %% ../../nbs/15_eca.ipynb #7ff4706e
 class Expand(nn.Module):
@@ -293,19 +402,24 @@ class Expand(nn.Module):
         dim:int,           # token width d
         num_heads:int=8,   # K
         rank:int=20,       # r, columns of the sketch per head; num_heads * rank ≤ dim
-        eps:float=1e-2,    # ridge ε
-        seed:int=0,        # of the sketch
+        eps:float=1e-2,    # ridge ε, ≥ 0
+        seed:int=0,        # which Ω
     ):
         super().__init__()
         _check_widths(dim, num_heads, dim, rank)
         self.dim, self.rank, self.eps, self.seed = dim, num_heads * rank, eps, seed
 
-    def forward(self, x:Tensor, sizes:Tensor|None=None)->Tensor:
-        "(I − QQᵀ)x for tokens `x: b n d`, each standing for `sizes: b n` tokens."
+    def forward(self,
+        x:Tensor,                  # tokens `b n d`
+        sizes:Tensor|None=None,    # how many tokens each row stands for `b n`; all 1 unless given
+    )->Tensor:                      # (I − QQᵀ)x `b n d`
+        "The part of each token outside the span of all."
         _check_input(x, self.dim)
         return expand(x, _omega(x, sizes, self.rank, self.seed), self.eps)
 
-    def extra_repr(self): return f'dim={self.dim}, rank={self.rank}, eps={self.eps}, seed={self.seed}'
+    def extra_repr(self)->str:
+        "What `print` shows."
+        return f'dim={self.dim}, rank={self.rank}, eps={self.eps}, seed={self.seed}'
 
 # %% ../../nbs/15_eca.ipynb #79be9040
 class Compress(nn.Module):
@@ -315,32 +429,51 @@ class Compress(nn.Module):
         num_heads:int=8,         # K, subspaces
         head_dim:int|None=None,  # p, dim // num_heads unless given
         rank:int=20,             # r, columns of the sketch; ≤ head_dim
-        eps:float=1e-2,          # ridge ε
+        eps:float=1e-2,          # ridge ε, ≥ 0
         projection:str='full',   # 'full', or 'diagonal' as in the published pseudocode
         eta:float=0.5,           # temperature η at the start, > 0
-        seed:int=0,              # of the sketch
+        seed:int=0,              # which Ω
     ):
         super().__init__()
         self.head_dim = _check_widths(dim, num_heads, head_dim, rank)
-        if projection not in ('full', 'diagonal'): raise ValueError(f"projection must be 'full' or 'diagonal', got {projection!r}")
-        self.dim, self.num_heads, self.rank, self.eps, self.projection, self.seed = dim, num_heads, rank, eps, projection, seed
+        _check_projection(projection)
+        self.dim, self.num_heads, self.rank = dim, num_heads, rank
+        self.eps, self.projection, self.seed = eps, projection, seed
         self.U = nn.Parameter(nn.init.orthogonal_(torch.empty(dim, num_heads * self.head_dim)))
         self.eta_raw = nn.Parameter(torch.tensor(_inverse_softplus(eta)))
 
     @property
-    def eta(self)->Tensor: return F.softplus(self.eta_raw)
-    def bases(self)->Tensor: return rearrange(self.U, 'd (h p) -> h d p', h=self.num_heads)
+    def eta(self)->Tensor:
+        "Temperature of the membership, > 0."
+        return F.softplus(self.eta_raw)
+
+    def bases(self)->Tensor:
+        "U `h d p`."
+        return rearrange(self.U, 'd (h p) -> h d p', h=self.num_heads)
+
     def _call(self, f, x, sizes):
+        "`f` with this module's parameters."
         _check_input(x, self.dim)
         return f(x, self.bases(), _omega(x, sizes, self.rank, self.seed), self.eta, self.eps, self.projection)
-    def forward(self, x:Tensor, sizes:Tensor|None=None)->Tensor:
-        "What compression takes away from tokens `x: b n d`, each standing for `sizes: b n` tokens."
+
+    def forward(self,
+        x:Tensor,                  # tokens `b n d`
+        sizes:Tensor|None=None,    # how many tokens each row stands for `b n`; all 1 unless given
+    )->Tensor:                      # what compression takes away `b n d`
+        "The sum of ECA eq. (8)."
         return self._call(compress, x, sizes)
-    def membership(self, x:Tensor, sizes:Tensor|None=None)->Tensor:
-        "Π `b h n`: how much each token belongs to each subspace (eq. 7)."
+
+    def membership(self,
+        x:Tensor,                  # tokens `b n d`
+        sizes:Tensor|None=None,    # how many tokens each row stands for `b n`; all 1 unless given
+    )->Tensor:                      # Π `b h n`, sums to one over h
+        "How much each token belongs to each subspace (ECA eq. 7)."
         return self._call(eca_membership, x, sizes)
 
-    def extra_repr(self): return f'dim={self.dim}, num_heads={self.num_heads}, head_dim={self.head_dim}, rank={self.rank}, eps={self.eps}, projection={self.projection!r}, seed={self.seed}'
+    def extra_repr(self)->str:
+        "What `print` shows."
+        sizes = f'dim={self.dim}, num_heads={self.num_heads}, head_dim={self.head_dim}, rank={self.rank}'
+        return f'{sizes}, eps={self.eps}, projection={self.projection!r}, seed={self.seed}'
 
 # %% ../../nbs/15_eca.ipynb #f4f1bf36
 class ECAttention(nn.Module):
@@ -351,39 +484,66 @@ class ECAttention(nn.Module):
         num_heads:int=8,         # K, subspaces
         head_dim:int|None=None,  # p, dim // num_heads unless given
         rank:int=20,             # r, sketch columns per head; num_heads * rank ≤ dim and rank ≤ head_dim
-        eps:float=1e-2,          # ridge ε of the bases
+        eps:float=1e-2,          # ridge ε of the bases, ≥ 0
         positive:bool=True,      # keep α and β positive by a softplus
         projection:str='full',   # 'full', or 'diagonal' as in the published pseudocode
         alpha:float=0.1,         # α at the start (the paper's η₁), > 0 if positive
         beta:float=0.1,          # β at the start (η₂), > 0 if positive
-        seed:int=0,              # of the sketch
+        seed:int=0,              # which Ω
     ):
         super().__init__()
         head_dim = _check_widths(dim, num_heads, head_dim, rank)
         self.expand = Expand(dim, num_heads, rank, eps, seed)
         self.compress = Compress(dim, num_heads, head_dim, rank, eps, projection, seed=seed)
         self.positive = positive
-        if positive and min(alpha, beta) <= 0: raise ValueError(f'alpha and beta must be > 0 with positive=True, got {alpha} and {beta}')
-        self.alpha_raw, self.beta_raw = (nn.Parameter(torch.tensor(_inverse_softplus(v) if positive else float(v))) for v in (alpha, beta))
+        if positive and min(alpha, beta) <= 0:
+            raise ValueError(f'alpha and beta must be > 0 with positive=True, got {alpha} and {beta}')
+        start = _inverse_softplus if positive else float
+        self.alpha_raw, self.beta_raw = (nn.Parameter(torch.tensor(start(v))) for v in (alpha, beta))
 
     def _strength(self, raw): return F.softplus(raw) if self.positive else raw
-    @property
-    def alpha(self)->Tensor: return self._strength(self.alpha_raw)
-    @property
-    def beta(self)->Tensor: return self._strength(self.beta_raw)
-    def bases(self)->Tensor: return self.compress.bases()
-    def membership(self, x:Tensor, sizes:Tensor|None=None)->Tensor:
-        "Π `b h n`: how much each token belongs to each subspace (eq. 7)."
-        return self.compress.membership(x, sizes)
-    def objective(self, x:Tensor)->Tensor:
-        "R(Z) − R_c(Z | U) of each sample `b`."
-        return coding_rate(x) - subspace_rate(x, self.bases())
 
-    def forward(self, x:Tensor, sizes:Tensor|None=None)->Tensor:
-        "The update `b n d` of tokens `x: b n d`, each standing for `sizes: b n` tokens (all 1 unless given)."
+    @property
+    def alpha(self)->Tensor:
+        "Strength of the expansion."
+        return self._strength(self.alpha_raw)
+
+    @property
+    def beta(self)->Tensor:
+        "Strength of the compression."
+        return self._strength(self.beta_raw)
+
+    def forward(self,
+        x:Tensor,                  # tokens `b n d`
+        sizes:Tensor|None=None,    # how many tokens each row stands for `b n`; all 1 unless given
+    )->Tensor:                      # the update `b n d`; the block adds it to x
+        "α·expand(x) − β·compress(x), with one sketch for both."
         c = self.compress
         _check_input(x, c.dim)
         omega = _omega(x, sizes, self.expand.rank, c.seed)
         return eca_update(x, c.bases(), omega, self.alpha, self.beta, c.eta, c.eps, c.rank, c.projection)
 
-    def extra_repr(self): return f'positive={self.positive}'
+    def extra_repr(self)->str:
+        "What `print` shows."
+        return f'positive={self.positive}'
+
+# %% ../../nbs/15_eca.ipynb #1b58d30c
+@patch
+def bases(self:ECAttention)->Tensor:   # U `h d p`
+    "The learned subspaces."
+    return self.compress.bases()
+
+@patch
+def membership(self:ECAttention,
+    x:Tensor,                  # tokens `b n d`
+    sizes:Tensor|None=None,    # how many tokens each row stands for `b n`; all 1 unless given
+)->Tensor:                     # Π `b h n`, sums to one over h
+    "How much each token belongs to each subspace (ECA eq. 7)."
+    return self.compress.membership(x, sizes)
+
+@patch
+def objective(self:ECAttention,
+    x:Tensor,   # tokens `b n d`
+)->Tensor:      # `b`
+    "R(Z) − R_c(Z given U) of each sample, which a step is meant to raise."
+    return coding_rate(x) - subspace_rate(x, self.bases())
