@@ -15,19 +15,29 @@ from torch import Tensor
 from einops import einsum
 
 # %% ../nbs/02_rates.ipynb #eb6f061f
+def _no_autocast(device:torch.device):
+    "A context in which autocast leaves this device's numbers alone."
+    known = torch.amp.is_autocast_available(device.type)
+    return torch.autocast(device.type, enabled=False) if known else nullcontext()
+
+# %% ../nbs/02_rates.ipynb #67e7a000
+def _out_dtype(tensors:list)->torch.dtype:
+    "float64 if one of the tensors has it, float32 otherwise; complex tensors are refused."
+    if any(t.is_complex() for t in tensors): raise ValueError('expected real tensors, got a complex one')
+    return torch.float64 if any(t.dtype == torch.float64 for t in tensors) else torch.float32
+
+# %% ../nbs/02_rates.ipynb #ea5b706c
 def _float64(f):
     "Decorator: run `f` in float64 (float32 on MPS) without autocast; return the dtype that came in, at least float32."
     @wraps(f)
     def wrapped(Z, *args, **kwargs):
         "The same function, at the precision a determinant needs."
-        ts = [t for t in (Z, *args, *kwargs.values()) if isinstance(t, Tensor)]
         if not isinstance(Z, Tensor): raise ValueError(f'Z must be a tensor of tokens ... n d, got {type(Z).__name__}')
-        if any(t.is_complex() for t in ts): raise ValueError('expected real tensors, got a complex one')
-        out = torch.float64 if any(t.dtype == torch.float64 for t in ts) else torch.float32
+        out = _out_dtype([t for t in (Z, *args, *kwargs.values()) if isinstance(t, Tensor)])
         wide = torch.float32 if Z.device.type == 'mps' else torch.float64
         def cast(t): return t.to(wide) if isinstance(t, Tensor) else t
-        off = torch.autocast(Z.device.type, enabled=False) if torch.amp.is_autocast_available(Z.device.type) else nullcontext()
-        with off: return f(cast(Z), *map(cast, args), **{k: cast(v) for k, v in kwargs.items()}).to(out)
+        with _no_autocast(Z.device):
+            return f(cast(Z), *map(cast, args), **{k: cast(v) for k, v in kwargs.items()}).to(out)
     return wrapped
 
 # %% ../nbs/02_rates.ipynb #23a02617
@@ -48,7 +58,7 @@ def _gram(Z:Tensor)->Tensor:
 
 # %% ../nbs/02_rates.ipynb #75a9c86a
 def _require(ok:Tensor, text:str):
-    "Raise `ValueError` with `text` unless all of `ok`; under compilation, which allows no such branch, trust the input."
+    "Raise `ValueError` with `text` unless all of `ok`; compiled code, which allows no such branch, trusts its input."
     if not torch.compiler.is_compiling() and not bool(ok.all()): raise ValueError(text)
 
 # %% ../nbs/02_rates.ipynb #fe8e8e3c
@@ -57,14 +67,16 @@ def _eye_plus(
 )->Tensor:     # `... m m`
     "I + G; refuses a `G` next to which the 1 vanishes in rounding."
     ok = G.detach().diagonal(dim1=-2, dim2=-1) < 1/torch.finfo(G.dtype).eps
-    _require(ok, 'a rate needs finite tokens and an eps that is not vanishingly small for their scale: I + c·Gram is not computable')
+    _require(ok, 'a rate needs finite tokens and an eps that is not vanishingly small for their scale: '
+                 'I + c·Gram is not computable')
     return torch.eye(G.shape[-1], dtype=G.dtype, device=G.device) + G
 
 # %% ../nbs/02_rates.ipynb #58cc5751
 def _cholesky(G:Tensor)->Tensor:
     "Cholesky factor of I + G for positive semi-definite `G`."
     L, info = torch.linalg.cholesky_ex(_eye_plus(G))
-    _require(info == 0, 'I + c·Gram is not positive definite in floating point: eps is too small for the scale of the tokens')
+    _require(info == 0, 'I + c·Gram is not positive definite in floating point: '
+                        'eps is too small for the scale of the tokens')
     return L
 
 # %% ../nbs/02_rates.ipynb #7768c5a1
@@ -103,7 +115,8 @@ def _check_membership(
 ):
     "Raise `ValueError` unless `Pi` is a non-negative membership of the tokens of `Z`."
     if Pi.ndim < 2 or Pi.shape[-2] != Z.shape[-2] or Pi.shape[-1] < 1:
-        raise ValueError(f'Pi must be a membership ... {Z.shape[-2]} k for Z of shape {tuple(Z.shape)}, got {tuple(Pi.shape)}')
+        need = f'Pi must be a membership ... {Z.shape[-2]} k for Z of shape {tuple(Z.shape)}'
+        raise ValueError(f'{need}, got {tuple(Pi.shape)}')
     _require((Pi >= 0) & Pi.isfinite(), 'Pi must hold finite, non-negative weights')
 
 # %% ../nbs/02_rates.ipynb #e8d42335
@@ -135,7 +148,7 @@ def partition_rate(
     _check_membership(Z, Pi)
     n, d = Z.shape[-2:]
     share, w = _groups(Z, Pi)
-    if n < d: logdets = _logdet_rows(w, d/eps**2 * (Z@Z.mT))
+    if n < d: logdets = _logdet_rows(w, d/eps**2 * (Z @ Z.mT))
     else:     logdets = _logdet(d/eps**2 * einsum(w, Z, Z, '... k n, ... n d, ... n e -> ... k d e'))
     return (share*logdets).sum(-1) / 2
 
@@ -152,9 +165,9 @@ def partition_rate_grad(
     n, d = Z.shape[-2:]
     c = d/eps**2
     share, w = _groups(Z, Pi)
-    wZ = w.unsqueeze(-1)*Z.unsqueeze(-3)
-    if n < d: g = torch.linalg.solve(_eye_plus(c*w.unsqueeze(-1)*(Z@Z.mT).unsqueeze(-3)), wZ)
-    else:     g = torch.cholesky_solve(wZ.mT, _cholesky(c*Z.mT.unsqueeze(-3)@wZ)).mT
+    wZ, Z = w.unsqueeze(-1)*Z.unsqueeze(-3), Z.unsqueeze(-3)
+    if n < d: g = torch.linalg.solve(_eye_plus(c*w.unsqueeze(-1) * (Z @ Z.mT)), wZ)
+    else:     g = torch.cholesky_solve(wZ.mT, _cholesky(c*Z.mT @ wZ)).mT
     return c*(share[..., None, None]*g).sum(-3)
 
 # %% ../nbs/02_rates.ipynb #c30326f1
@@ -166,7 +179,8 @@ def rate_reduction(
 )->Tensor:          # nats saved `...`
     "Rate reduction ΔR(Z, Π) = R(Z) − R_c(Z, Π) (ToST eq. 1), what MCR² maximises."
     _check_membership(Z, Pi)
-    _require((Pi.sum(-1) - 1).abs() <= 1e-2, 'each row of Pi must sum to one, or the two rates count different tokens (partition_rate takes any weights)')
+    _require((Pi.sum(-1) - 1).abs() <= 1e-2, 'each row of Pi must sum to one, or the two rates count different tokens '
+                                             '(partition_rate takes any weights)')
     return coding_rate(Z, eps) - partition_rate(Z, Pi, eps)
 
 # %% ../nbs/02_rates.ipynb #5a28c00f
@@ -221,9 +235,12 @@ def variational_rate(
     _check_tokens(Z, eps)
     _check_membership(Z, Pi)
     _check_bases(Z, U)
-    if len(U) != Pi.shape[-1]: raise ValueError(f'{len(U)} bases for {Pi.shape[-1]} groups: U has shape {tuple(U.shape)}, Pi {tuple(Pi.shape)}')
+    if len(U) != Pi.shape[-1]:
+        shapes = f'U has shape {tuple(U.shape)}, Pi {tuple(Pi.shape)}'
+        raise ValueError(f'{len(U)} bases for {Pi.shape[-1]} groups: {shapes}')
     share, w = _groups(Z, Pi)
-    energy = einsum(w, einsum(Z, U, '... n d, k d p -> ... k n p').square(), '... k n, ... k n p -> ... k p')
+    A = einsum(Z, U, '... n d, k d p -> ... k n p')
+    energy = einsum(w, A.square(), '... k n, ... k n p -> ... k p')
     return (share*torch.log1p(Z.shape[-1]/eps**2 * energy).sum(-1)).sum(-1) / 2
 
 # %% ../nbs/02_rates.ipynb #7eed6559

@@ -18,6 +18,15 @@ def _check(
     "Raise `ValueError` with `text` unless `ok`."
     if not ok: raise ValueError(text)
 
+# %% ../nbs/03_toy.ipynb #eb067b18
+def _check_union(n, d, p, k, active, noise):
+    "Raise `ValueError` unless `k` subspaces of width `p` fit and the rest makes sense."
+    _check(n >= 1, f'n must be at least 1, got {n}')
+    _check(k >= 1 and p >= 1, f'k and p must be at least 1, got k={k}, p={p}')
+    _check(k*p <= d, f'{k} orthogonal subspaces of width p={p} need d >= {k*p}, got d={d}')
+    _check(1 <= active <= p, f'active must be between 1 and p={p}, got {active}')
+    _check(0 <= noise < math.inf, f'noise must be a finite standard deviation >= 0, got {noise}')
+
 # %% ../nbs/03_toy.ipynb #9f42740e
 def union_of_subspaces(
     n:int=1000,                     # tokens
@@ -28,15 +37,11 @@ def union_of_subspaces(
     noise:float=0.,                 # std of isotropic Gaussian noise added to each coordinate, ≥ 0
     seed:int=0,                     # the same seed gives the same data everywhere
     *,
-    dtype:torch.dtype=torch.float32, # of Z and U; drawn in float64 whatever it is
-    device=None,                    # where to put them; drawn on the CPU whatever it is
+    dtype:torch.dtype=torch.float32,  # of Z and U; drawn in float64 whatever it is
+    device:str|torch.device|None=None,  # where to put them; drawn on the CPU whatever it is
 )->tuple[Tensor, Tensor, Tensor]:   # Z `n d`, labels `n`, U `k d p`
     "Tokens from `k` mutually orthogonal subspaces (ECA §4.1), token i from subspace i mod k."
-    _check(n >= 1, f'n must be at least 1, got {n}')
-    _check(k >= 1 and p >= 1, f'k and p must be at least 1, got k={k}, p={p}')
-    _check(k*p <= d, f'{k} orthogonal subspaces of width p={p} need d >= {k*p}, got d={d}')
-    _check(1 <= active <= p, f'active must be between 1 and p={p}, got {active}')
-    _check(0 <= noise < math.inf, f'noise must be a finite standard deviation >= 0, got {noise}')
+    _check_union(n, d, p, k, active, noise)
     rng = torch.Generator().manual_seed(seed)
     def randn(*shape): return torch.randn(*shape, generator=rng, dtype=torch.float64)
     U = torch.linalg.qr(randn(d, k*p)).Q.unflatten(1, (k, p)).transpose(0, 1)
@@ -51,8 +56,8 @@ def correlated_line(
     std:float=0.1,                  # standard deviation of the noise, ≥ 0
     seed:int=0,                     # the same seed gives the same points
     *,
-    dtype:torch.dtype=torch.float32, # drawn in float64 whatever it is
-    device=None,                    # where to put the points
+    dtype:torch.dtype=torch.float32,    # drawn in float64 whatever it is
+    device:str|torch.device|None=None,  # where to put the points
 )->Tensor:                          # points (x, y) `n 2`
     "Points on the line y = x with Gaussian noise in y, x standard normal (ECA A.1)."
     _check(n >= 1, f'n must be at least 1, got {n}')

@@ -12,6 +12,17 @@ from torch import nn, Tensor
 from einops import rearrange
 from ..rates import subspace_rate
 
+# %% ../../nbs/11_crate.ipynb #89c9fcfb
+def _log_sizes(
+    w:Tensor,            # codes `b h n p`
+    sizes:Tensor|None,   # `b n`
+)->Tensor|None:          # `b 1 1 n`
+    "log s of each key, to be added to its logits; None if all are one."
+    if sizes is None: return None
+    if sizes.shape != (w.shape[0], w.shape[2]):
+        raise ValueError(f'sizes must be b n = {(w.shape[0], w.shape[2])}, got {tuple(sizes.shape)}')
+    return sizes.to(torch.promote_types(w.dtype, torch.float32)).log().to(w.dtype)[:, None, None]
+
 # %% ../../nbs/11_crate.ipynb #0444b107
 def subspace_attention(
     w:Tensor,                # codes of the tokens in each subspace, UᵀZ `b h n p`: query, key and value at once
@@ -23,12 +34,19 @@ def subspace_attention(
     if w.dim() != 4 or w.shape[2] < 1: raise ValueError(f'codes must be b h n p with n ≥ 1, got {tuple(w.shape)}')
     return F.scaled_dot_product_attention(w, w, w, attn_mask=_log_sizes(w, sizes), dropout_p=dropout, scale=scale)
 
-# %% ../../nbs/11_crate.ipynb #89c9fcfb
-def _log_sizes(w, sizes):
-    "log s of each key, to be added to its logits `b 1 1 n`; None if all are one"
-    if sizes is None: return None
-    if sizes.shape != (w.shape[0], w.shape[2]): raise ValueError(f'sizes must be b n = {(w.shape[0], w.shape[2])}, got {tuple(sizes.shape)}')
-    return sizes.to(torch.promote_types(w.dtype, torch.float32)).log().to(w.dtype)[:, None, None]
+# %% ../../nbs/11_crate.ipynb #8c1ad04a
+def _head_width(
+    dim:int,            # token width
+    num_heads:int,      # heads
+    head_dim:int|None,  # as given
+)->int:                 # p
+    "Width of a head; `ValueError` unless the three fit."
+    if dim < 1 or num_heads < 1: raise ValueError(f'dim and num_heads must be ≥ 1, got {dim} and {num_heads}')
+    if head_dim is None and dim % num_heads:
+        raise ValueError(f'dim={dim} must be divisible by num_heads={num_heads}, or head_dim be given')
+    if head_dim is None: return dim // num_heads
+    if head_dim < 1: raise ValueError(f'head_dim must be ≥ 1, got {head_dim}')
+    return head_dim
 
 # %% ../../nbs/11_crate.ipynb #ce4e68cc
 class MSSA(nn.Module):
@@ -39,17 +57,13 @@ class MSSA(nn.Module):
         num_heads:int=8,         # h, subspaces
         head_dim:int|None=None,  # p, width of each; dim // num_heads unless given
         qkv_bias:bool=False,     # a bias in the codes; the theory and the published code have none
-        tied:bool=False,         # True: the output matrix is U (the theory); False: a matrix of its own, with bias (the published code)
+        tied:bool=False,         # True: the output matrix is U (theory); False: one of its own, with bias (published)
         attn_drop:float=0.,      # dropout of attention weights
         proj_drop:float=0.,      # dropout of the update
     ):
         super().__init__()
-        if dim < 1 or num_heads < 1: raise ValueError(f'dim and num_heads must be ≥ 1, got {dim} and {num_heads}')
-        if head_dim is None:
-            if dim % num_heads: raise ValueError(f'dim={dim} must be divisible by num_heads={num_heads}, or head_dim be given')
-            head_dim = dim // num_heads
-        if head_dim < 1: raise ValueError(f'head_dim must be ≥ 1, got {head_dim}')
-        self.dim, self.num_heads, self.head_dim, self.tied, self.attn_drop = dim, num_heads, head_dim, tied, attn_drop
+        self.dim, self.num_heads, self.tied, self.attn_drop = dim, num_heads, tied, attn_drop
+        self.head_dim = head_dim = _head_width(dim, num_heads, head_dim)
         self.qkv = nn.Linear(dim, num_heads * head_dim, bias=qkv_bias)
         self.proj = None if tied else nn.Linear(num_heads * head_dim, dim)
         self.proj_drop = nn.Dropout(proj_drop)
@@ -57,20 +71,32 @@ class MSSA(nn.Module):
     def bases(self)->Tensor:
         "The subspaces U_k `h d p`: the rows of `qkv.weight`."
         return rearrange(self.qkv.weight, '(h p) d -> h d p', h=self.num_heads)
-    def membership(self, x:Tensor)->None: "CRATE assigns no token to a subspace: every head takes every token."
-    def objective(self, x:Tensor)->Tensor:
-        "R_c(Z | U) of each sample `b`."
+    def membership(self,
+        x:Tensor,                # tokens `b n d`
+        sizes:Tensor|None=None,  # how many tokens each row stands for
+    )->None:
+        "CRATE assigns no token to a subspace: every head takes every token."
+    def objective(self,
+        x:Tensor,  # tokens `b n d`
+    )->Tensor:     # nats `b`
+        "R_c(Z | U) of each sample."
         return subspace_rate(x, self.bases())
 
-    def forward(self, x:Tensor, sizes:Tensor|None=None)->Tensor:
-        "The update `b n d` of tokens `x: b n d`, each standing for `sizes: b n` tokens (all 1 unless given)."
-        if x.dim() != 3 or x.shape[-1] != self.dim or x.shape[1] < 1: raise ValueError(f'expected tokens b n d with n ≥ 1 and d = {self.dim}, got {tuple(x.shape)}')
+    def forward(self,
+        x:Tensor,                # tokens `b n d`
+        sizes:Tensor|None=None,  # how many tokens each row stands for `b n`; all 1 unless given
+    )->Tensor:                   # the update `b n d`
+        "The update of the tokens."
+        if x.dim() != 3 or x.shape[-1] != self.dim or x.shape[1] < 1:
+            raise ValueError(f'expected tokens b n d with n ≥ 1 and d = {self.dim}, got {tuple(x.shape)}')
         w = rearrange(self.qkv(x), 'b n (h p) -> b h n p', h=self.num_heads)
         y = subspace_attention(w, sizes=sizes, dropout=self.attn_drop if self.training else 0.)
         y = rearrange(y, 'b h n p -> b n (h p)')
         return self.proj_drop(F.linear(y, self.qkv.weight.mT) if self.tied else self.proj(y))
 
-    def extra_repr(self): return f'dim={self.dim}, num_heads={self.num_heads}, head_dim={self.head_dim}, tied={self.tied}'
+    def extra_repr(self):
+        "Sizes, and whether the output is tied."
+        return f'dim={self.dim}, num_heads={self.num_heads}, head_dim={self.head_dim}, tied={self.tied}'
 
 # %% ../../nbs/11_crate.ipynb #3baa0a23
 def ista_step(
@@ -85,7 +111,7 @@ def ista_step(
 
 # %% ../../nbs/11_crate.ipynb #12926841
 class ISTA(nn.Module):
-    "One step of sparse coding from the code a = z, with a learned square dictionary: what CRATE has in place of an MLP."
+    "One step of sparse coding from a = z, with a learned square dictionary: what CRATE has in place of an MLP."
     def __init__(self,
         dim:int,          # token width d
         step:float=0.1,   # step size η, > 0
@@ -98,9 +124,14 @@ class ISTA(nn.Module):
         self.dim, self.step, self.lam = dim, step, lam
         self.weight = nn.Parameter(nn.init.kaiming_uniform_(torch.empty(dim, dim)))
 
-    def forward(self, x:Tensor)->Tensor:
-        "relu(x + η(Dᵀx − DᵀDx) − ηλ) for each token of `x: ... d`."
-        if x.shape[-1:] != (self.dim,): raise ValueError(f'expected tokens ... d with d = {self.dim}, got {tuple(x.shape)}')
+    def forward(self,
+        x:Tensor,  # tokens `... d`
+    )->Tensor:     # codes `... d`, non-negative
+        "relu(x + η(Dᵀx − DᵀDx) − ηλ) for each token."
+        if x.shape[-1:] != (self.dim,):
+            raise ValueError(f'expected tokens ... d with d = {self.dim}, got {tuple(x.shape)}')
         return ista_step(x, x, self.weight, self.step, self.lam)
 
-    def extra_repr(self): return f'dim={self.dim}, step={self.step}, lam={self.lam}'
+    def extra_repr(self):
+        "Width, step and price."
+        return f'dim={self.dim}, step={self.step}, lam={self.lam}'

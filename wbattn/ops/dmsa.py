@@ -14,51 +14,93 @@ from einops import rearrange
 from ..rates import variational_rate
 from .tssa import _exact, _own, _wide
 
+# %% ../../nbs/16_dmsa.ipynb #a2d64876
+def _support(
+    v:Tensor,             # scores `... k`
+    topk:int|None,        # at most so many entries
+    weights:Tensor|None,  # how many equal entries each score stands for `... k`
+)->Tensor:                # True where the projection is positive `... k`
+    "The largest entries that stay positive."
+    z, order = v.sort(dim=-1, descending=True, stable=True)
+    z, order = z[..., :topk], order[..., :topk]
+    c = torch.ones_like(z) if weights is None else weights.to(v).gather(-1, order)
+    inside = ~(1 + c.cumsum(-1)*z <= (c*z).cumsum(-1))       # NaN counts as inside, and stays visible
+    return torch.zeros_like(v, dtype=torch.bool).scatter(-1, order, inside)
+
+# %% ../../nbs/16_dmsa.ipynb #8864dd05
+def _check_scores(
+    s:Tensor,             # scores
+    topk:int|None,        # how many to keep
+    weights:Tensor|None,  # how many equal entries each score stands for
+):
+    "Raise `ValueError` unless the arguments of `soft_threshold` fit."
+    if s.ndim < 1 or s.shape[-1] < 1:
+        raise ValueError(f's must hold at least one score in its last dimension, got shape {tuple(s.shape)}')
+    if not s.is_floating_point(): raise ValueError(f's must hold real floating-point scores, got {s.dtype}')
+    if topk is not None and not 1 <= topk <= s.shape[-1]:
+        raise ValueError(f'topk must be between 1 and {s.shape[-1]}, the number of scores, got {topk}')
+    if weights is None: return
+    if topk is not None: raise ValueError(f'topk={topk} counts entries and weights repeat them: give one of the two')
+    if weights.shape != s.shape:
+        raise ValueError(f'weights must have the shape of s, {tuple(s.shape)}, got {tuple(weights.shape)}')
+
 # %% ../../nbs/16_dmsa.ipynb #79446a26
 def soft_threshold(
     s:Tensor,                 # scores `... k`
     topk:int|None=None,       # keep at most this many of the largest scores, 1 … k; None: no limit
     weights:Tensor|None=None, # how many equal entries each score stands for `... k`, ≥ 0; not with `topk`
 )->Tensor:                    # weights ≥ 0 that sum to one over the last dimension `... k`
-    "Euclidean projection of the last dimension on the probability simplex (DMSA eqs. 13–14), of its `topk` largest entries if asked."
+    "Euclidean projection of the last dimension, or its `topk` largest entries, on the simplex (DMSA eqs. 13–14)."
     _check_scores(s, topk, weights)
     v = _wide(s)
     v = v - v.detach().amax(-1, keepdim=True)                       # the projection doesn't see a shift
-    z, order = v.detach().sort(dim=-1, descending=True, stable=True)
-    z, order = z[..., :topk], order[..., :topk]
-    c = torch.ones_like(z) if weights is None else weights.to(v).gather(-1, order)
-    inside = ~(1 + c.cumsum(-1)*z <= (c*z).cumsum(-1))              # so written that NaN counts as inside, and stays visible
-    support = torch.zeros_like(v, dtype=torch.bool).scatter(-1, order, inside)
+    support = _support(v.detach(), topk, weights)
     c = support.to(v.dtype) if weights is None else support*weights.to(v)
     tau = (torch.where(support, c*v, 0.).sum(-1, keepdim=True) - 1) / c.sum(-1, keepdim=True)
     return torch.where(support, v - tau, 0.).relu().to(s.dtype)
 
-def _check_scores(s, topk, weights):
-    "Raise `ValueError` unless the arguments of `soft_threshold` fit"
-    if s.ndim < 1 or s.shape[-1] < 1: raise ValueError(f's must hold at least one score in its last dimension, got shape {tuple(s.shape)}')
-    if not s.is_floating_point(): raise ValueError(f's must hold real floating-point scores, got {s.dtype}')
-    if topk is not None and not 1 <= topk <= s.shape[-1]: raise ValueError(f'topk must be between 1 and {s.shape[-1]}, the number of scores, got {topk}')
-    if weights is not None and topk is not None: raise ValueError(f'topk={topk} counts entries and weights repeat them: give one of the two')
-    if weights is not None and weights.shape != s.shape: raise ValueError(f'weights must have the shape of s, {tuple(s.shape)}, got {tuple(weights.shape)}')
-
 # %% ../../nbs/16_dmsa.ipynb #91ef38a8
-def _angles(positions, d, base):
-    "Angle of each feature pair `... n d/2`, in float64 where there is float64"
+def _angles(
+    positions:Tensor,  # `... n`
+    d:int,             # width
+    base:float,        # of the geometric series
+)->Tensor:             # `... n d/2`, in float64 where there is float64
+    "Angle of each feature pair."
     wide = torch.float32 if positions.device.type == 'mps' else torch.float64
-    return positions.to(wide).unsqueeze(-1) * base**(-torch.arange(0, d, 2, dtype=wide, device=positions.device)/d)
+    pairs = torch.arange(0, d, 2, dtype=wide, device=positions.device)
+    return positions.to(wide).unsqueeze(-1) * base**(-pairs/d)
 
+# %% ../../nbs/16_dmsa.ipynb #b15bf32d
 _turns = {}
 
-def _unit_circle(n, d, base, dtype, device):
-    "e^{i·angle} `n d/2` of the positions 0 … n − 1, kept and grown in steps of 256 rows up to 2 million numbers"
+def _unit_circle(
+    n:int,                # tokens
+    d:int,                # width
+    base:float,           # of the rotary positions
+    dtype:torch.dtype,    # of the tokens
+    device:torch.device,  # where they are
+)->Tensor:                # complex `n d/2`
+    "e^{i·angle} of the positions 0 … n − 1, kept and grown in steps of 256 rows up to 2 million numbers."
     key = (d, base, dtype, device)
     rows = _turns.get(key)
     if rows is None or len(rows) < n:
         with torch.inference_mode(False), torch.no_grad():
             a = _angles(torch.arange(-(-n // 256) * 256, device=device), d, base)
             rows = torch.complex(a.cos().to(dtype), a.sin().to(dtype))
-        if type(rows) is Tensor and rows.numel() <= 2**21: _turns[key] = rows      # not the stand-ins that tracing makes
+        if type(rows) is Tensor and rows.numel() <= 2**21: _turns[key] = rows   # no stand-ins of a tracer
     return rows[:n]
+
+# %% ../../nbs/16_dmsa.ipynb #3c321369
+def _check_rotary(
+    x:Tensor,                # tokens
+    positions:Tensor|None,   # position of each token
+):
+    "Raise `ValueError` unless the width is even and each token has a position."
+    if x.ndim < 2 or x.shape[-1] % 2:
+        raise ValueError(f'rotary positions turn pairs of features: expected tokens ... n d with d even, '
+                         f'got {tuple(x.shape)}')
+    if positions is not None and positions.shape != x.shape[:-1]:
+        raise ValueError(f'positions must be {tuple(x.shape[:-1])}, one for each token, got {tuple(positions.shape)}')
 
 # %% ../../nbs/16_dmsa.ipynb #951555d1
 def rotate(
@@ -67,16 +109,43 @@ def rotate(
     base:float=1e4,             # the slowest pair turns by about 1/base a token
 )->Tensor:                      # `... n d`
     "Rotary positions: turn the features 2i and 2i + 1 of each token by the angle position · base^(−2i/d)."
-    if x.ndim < 2 or x.shape[-1] % 2: raise ValueError(f'rotary positions turn pairs of features: expected tokens ... n d with d even, got {tuple(x.shape)}')
-    if positions is not None and positions.shape != x.shape[:-1]: raise ValueError(f'positions must be {tuple(x.shape[:-1])}, one for each token, got {tuple(positions.shape)}')
-    n, d = x.shape[-2:]
-    v = _wide(x).unflatten(-1, (d//2, 2))
+    _check_rotary(x, positions)
+    (n, d), wide = x.shape[-2:], _wide(x)
+    v = wide.unflatten(-1, (d//2, 2))
     if positions is None and not torch.compiler.is_compiling():        # one complex product; compilers prefer real ones
-        return torch.view_as_real(torch.view_as_complex(v.contiguous()) * _unit_circle(n, d, base, v.dtype, x.device)).flatten(-2).to(x.dtype)
+        turned = torch.view_as_complex(v.contiguous()) * _unit_circle(n, d, base, v.dtype, x.device)
+        return torch.view_as_real(turned).flatten(-2).to(x.dtype)
     angle = _angles(torch.arange(n, device=x.device) if positions is None else positions, d, base)
     c, s = angle.cos().to(v.dtype), angle.sin().to(v.dtype)
     a, b = v.unbind(-1)
     return torch.stack([a*c - b*s, a*s + b*c], -1).flatten(-2).to(x.dtype)
+
+# %% ../../nbs/16_dmsa.ipynb #310ada99
+def _check_sizes(
+    sizes:Tensor,  # how many tokens each row stands for
+    b:int,         # samples
+    n:int,         # rows
+):
+    "Raise `ValueError` unless sizes are `b n` and not negative (on a CPU, outside compiled code)."
+    if sizes.shape != (b, n): raise ValueError(f'sizes must be b n = {(b, n)}, got {tuple(sizes.shape)}')
+    if sizes.device.type == 'cpu' and not torch.compiler.is_compiling() and (sizes < 0).any():
+        raise ValueError(f'sizes must be ≥ 0, got {sizes.min().item()}')
+
+# %% ../../nbs/16_dmsa.ipynb #4a355c72
+def _check_codes(
+    w:Tensor,            # codes `b h n p`
+    Pi:Tensor,           # membership `b h n`
+    mask:Tensor|None,    # `b h`
+    sizes:Tensor|None,   # `b n`
+)->Tensor|None:          # sizes as `b 1 n`
+    "Raise `ValueError` unless codes, membership, mask and sizes fit."
+    if w.ndim != 4 or 0 in w.shape[2:]: raise ValueError(f'w must be codes b h n p with n, p ≥ 1, got {tuple(w.shape)}')
+    if Pi.shape != w.shape[:3]: raise ValueError(f'Pi must be b h n = {tuple(w.shape[:3])}, got {tuple(Pi.shape)}')
+    if mask is not None and mask.shape != w.shape[:2]:
+        raise ValueError(f'mask must be b h = {tuple(w.shape[:2])}, got {tuple(mask.shape)}')
+    if sizes is None: return None
+    _check_sizes(sizes, w.shape[0], w.shape[2])
+    return sizes.to(_wide(w)).unsqueeze(-2)
 
 # %% ../../nbs/16_dmsa.ipynb #a03c2f10
 def decoupled_attention_plain(
@@ -85,7 +154,7 @@ def decoupled_attention_plain(
     mask:Tensor|None=None,   # how much of each subspace takes part `b h`; None: all of it
     sizes:Tensor|None=None,  # how many tokens each row stands for `b n`
 )->Tensor:                   # −Π·mask·w/(1 + m) `b h n p`, with m the energy of each masked feature in the group
-    "Token statistics of the codes `mask·w` under a membership given from outside (DMSA eq. 18, Algorithm 1), in four lines."
+    "Token statistics of the codes `mask·w` under a membership given from outside (DMSA eq. 18, Algorithm 1)."
     sizes = _check_codes(w, Pi, mask, sizes)
     with _exact(w):
         v, Pi = _wide(w), _wide(Pi)
@@ -95,19 +164,7 @@ def decoupled_attention_plain(
         a = _wide(mask)[..., None, None]
         return (v * (Pi.unsqueeze(-1) * (-a/(1 + a*a*m)))).to(w.dtype)
 
-def _check_codes(w, Pi, mask, sizes):
-    "Raise `ValueError` unless codes, membership and mask fit; sizes as `b 1 n`"
-    if w.ndim != 4 or 0 in w.shape[2:]: raise ValueError(f'w must be codes b h n p with n, p ≥ 1, got {tuple(w.shape)}')
-    if Pi.shape != w.shape[:3]: raise ValueError(f'Pi must be b h n = {tuple(w.shape[:3])}, got {tuple(Pi.shape)}')
-    if mask is not None and mask.shape != w.shape[:2]: raise ValueError(f'mask must be b h = {tuple(w.shape[:2])}, got {tuple(mask.shape)}')
-    return None if sizes is None else _check_sizes(sizes, w.shape[0], w.shape[2]).to(_wide(w)).unsqueeze(-2)
-
-def _check_sizes(sizes, b, n):
-    if sizes.shape != (b, n): raise ValueError(f'sizes must be b n = {(b, n)}, got {tuple(sizes.shape)}')
-    if sizes.device.type == 'cpu' and not torch.compiler.is_compiling() and (sizes < 0).any(): raise ValueError(f'sizes must be ≥ 0, got {sizes.min().item()}')
-    return sizes
-
-# %% ../../nbs/16_dmsa.ipynb #7bf44858
+# %% ../../nbs/16_dmsa.ipynb #0ce09b1b
 _chunk = 512   # tokens that are in the cache of a CPU's core together
 
 def _few(x): return x.shape[0]*x.shape[1] <= 4*_chunk
@@ -115,7 +172,7 @@ def _few(x): return x.shape[0]*x.shape[1] <= 4*_chunk
 def _stretch(x):
     "Samples, and tokens of each, that go through the operator together, of `x: b n d`"
     b, n, _ = x.shape
-    most = _chunk if x.device.type == 'cpu' and not _few(x) else max(4*_chunk, 2**16)    # few, or on a GPU: be worth the calls
+    most = _chunk if x.device.type == 'cpu' and not _few(x) else max(4*_chunk, 2**16)   # few, or on a GPU: worth it
     return min(b, max(1, most//n)), min(n, most)
 
 def _stretches(x):
@@ -128,15 +185,18 @@ def _work_space(x, count):
     space = x.new_empty(count, *_stretch(x), x.shape[2])
     return [lambda v, s=s: s[:v.shape[0], :v.shape[1]] for s in space]
 
+# %% ../../nbs/16_dmsa.ipynb #63c8aea1
 class _Decoupled(Function):
     "`decoupled_attention_plain` without sizes, for codes `b n hp` in float32 or float64"
     @staticmethod
     def forward(ctx, w, Pi, mask):
         (b, n, _), h = w.shape, Pi.shape[1]
-        own, N, (square,), out = _own(h, w.shape[-1], w), Pi.sum(2, keepdim=True) + 1e-8, _work_space(w, 1), torch.empty_like(w)
+        own, N = _own(h, w.shape[-1], w), Pi.sum(2, keepdim=True) + 1e-8
+        (square,), out = _work_space(w, 1), torch.empty_like(w)
         m = w.new_empty(b, *own.shape)
         for i, stretches in _stretches(w):
-            m[i] = sum(torch.bmm(Pi[i, :, s], torch.mul(w[i, s], w[i, s], out=square(w[i, s]))) for s in stretches) / N[i]
+            def energy(s): return torch.bmm(Pi[i, :, s], torch.mul(w[i, s], w[i, s], out=square(w[i, s])))
+            m[i] = sum(map(energy, stretches)) / N[i]
             a = mask[i].unsqueeze(-1)
             A = own * (-a/(1 + a*a*m[i]))
             for s in reversed(stretches):
@@ -149,10 +209,16 @@ class _Decoupled(Function):
     def backward(ctx, g):
         w, Pi, mask, N, m = ctx.saved_tensors
         (b, n, _), h = w.shape, Pi.shape[1]
-        if torch.is_grad_enabled(): return _again(lambda w, Pi, mask: _flat(decoupled_attention_plain(_heads(w, h), Pi, mask)), (w, Pi, mask), g)
-        own, (t, u), gw, gPi, gmask = _own(h, w.shape[-1], w), _work_space(w, 2), torch.empty_like(w), torch.empty_like(Pi), torch.empty_like(mask)
+        if torch.is_grad_enabled():
+            def plainly(w, Pi, mask): return _flat(decoupled_attention_plain(_heads(w, h), Pi, mask))
+            return _again(plainly, (w, Pi, mask), g)
+        own, (t, u) = _own(h, w.shape[-1], w), _work_space(w, 2)
+        gw, gPi, gmask = torch.empty_like(w), torch.empty_like(Pi), torch.empty_like(mask)
         for i, stretches in _stretches(w):
-            a = mask[i].unsqueeze(-1); q = a*a*m[i]; r = 1/(1 + q); A = own * (-a*r); G = 0
+            a, G = mask[i].unsqueeze(-1), 0
+            q = a*a*m[i]
+            r = 1/(1 + q)
+            A = own * (-a*r)
             for s in stretches:
                 gv = torch.mul(g[i, s], w[i, s], out=t(w[i, s]))
                 G = G + torch.bmm(Pi[i, :, s], gv)
@@ -168,6 +234,7 @@ class _Decoupled(Function):
                 torch.addcmul(gv, torch.bmm(P, A, out=u(v)), g[i, s], out=gw[i, s])
         return gw, gPi, gmask
 
+# %% ../../nbs/16_dmsa.ipynb #78e4948c
 def _heads(w, h): return w.unflatten(-1, (h, -1)).transpose(1, 2)
 def _flat(w): return w.transpose(1, 2).flatten(2)
 
@@ -176,6 +243,13 @@ def _again(f, inputs, g):
     wanted = [t for t in inputs if t.requires_grad]
     grads = iter(torch.autograd.grad(f(*inputs), wanted, g, create_graph=True))
     return tuple(next(grads) if t.requires_grad else None for t in inputs)
+
+# %% ../../nbs/16_dmsa.ipynb #9e7bbe0d
+def _can_chunk(w, Pi, mask, sizes):
+    "Does the form in chunks take these inputs?"
+    one_dtype = w.dtype == Pi.dtype and (mask is None or mask.dtype == w.dtype)
+    return (sizes is None and one_dtype and w.dtype in (torch.float32, torch.float64) and w.device.type != 'meta'
+            and w.numel() > 0 and not torch.compiler.is_compiling())
 
 # %% ../../nbs/16_dmsa.ipynb #08d0a853
 def decoupled_attention(
@@ -187,17 +261,20 @@ def decoupled_attention(
 )->Tensor:                   # −Π·mask·w/(1 + m) `b h n p`, with m the energy of each masked feature in the group
     "Token statistics of the codes `mask·w` under a membership given from outside (DMSA eq. 18, Algorithm 1)."
     _check_codes(w, Pi, mask, sizes)
-    can = (sizes is None and w.dtype in (torch.float32, torch.float64) and w.dtype == Pi.dtype and w.device.type != 'meta' and w.numel() > 0
-        and (mask is None or mask.dtype == w.dtype) and not torch.compiler.is_compiling())
-    if fast and not can: raise ValueError('the fast form needs codes, membership and mask of one dtype, float32 or float64, no sizes and no torch.compile')
+    can = _can_chunk(w, Pi, mask, sizes)
+    if fast and not can:
+        raise ValueError('the fast form needs codes, membership and mask of one dtype, float32 or float64, no sizes '
+                         'and no torch.compile')
     wanted = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (w, Pi, mask))
     if not (can and (wanted if fast is None else fast)): return decoupled_attention_plain(w, Pi, mask, sizes)
-    with _exact(w): return _heads(_Decoupled.apply(_flat(w), Pi, w.new_ones(w.shape[:2]) if mask is None else mask), w.shape[1])
+    if mask is None: mask = w.new_ones(w.shape[:2])
+    with _exact(w): return _heads(_Decoupled.apply(_flat(w), Pi, mask), w.shape[1])
 
 # %% ../../nbs/16_dmsa.ipynb #0c7b8175
 def _turn(x, turns, out):
     "Feature pairs of tokens `… c d` times the complex numbers `turns: c d/2`"
-    torch.mul(torch.view_as_complex(x.unflatten(-1, (-1, 2))), turns, out=torch.view_as_complex(out.unflatten(-1, (-1, 2))))
+    into = torch.view_as_complex(out.unflatten(-1, (-1, 2)))
+    torch.mul(torch.view_as_complex(x.unflatten(-1, (-1, 2))), turns, out=into)
     return out
 
 class _RotaryScores(Function):
@@ -214,8 +291,10 @@ class _RotaryScores(Function):
     @staticmethod
     def backward(ctx, g):
         x, weight, turns = ctx.saved_tensors
-        if torch.is_grad_enabled(): return *_again(lambda x, weight: _scores_of(x, weight, turns), (x, weight), g), None
-        (b, n, _), (buffer,), gx, gweight, back = x.shape, _work_space(x, 1), torch.empty_like(x), torch.zeros_like(weight), turns.conj().resolve_conj()
+        if torch.is_grad_enabled():
+            return *_again(lambda x, weight: _scores_of(x, weight, turns), (x, weight), g), None
+        (b, n, _), (buffer,), back = x.shape, _work_space(x, 1), turns.conj().resolve_conj()
+        gx, gweight = torch.empty_like(x), torch.zeros_like(weight)
         for i, stretches in _stretches(x):
             for s in stretches:
                 turned = _turn(x[i, s], turns[s], buffer(x[i, s]))
@@ -227,27 +306,147 @@ def _scores_of(x, weight, turns):
     "The same, plainly"
     return (torch.view_as_real(torch.view_as_complex(x.unflatten(-1, (-1, 2))) * turns).flatten(-2) @ weight.mT).mT
 
-# %% ../../nbs/16_dmsa.ipynb #9f0409c2
+# %% ../../nbs/16_dmsa.ipynb #0b7feca2
+def _attend(
+    op:nn.Module,             # a `DMSA`
+    x:Tensor,                 # tokens `b n d`
+    Pi:Tensor,                # membership `b h n`
+    mask:Tensor|None,         # `b h`
+    sizes:Tensor|None,        # `b n`
+    heads:Tensor|None=None,   # indices of the heads to compute; None: all
+)->Tensor:                    # the update `b n d`
+    "The update, computed for all heads or for these alone."
+    if heads is None: w = op.qkv(x)
+    else:
+        def part(t, dim): return t.unflatten(dim, (-1, op.head_dim)).index_select(dim, heads).flatten(dim, dim + 1)
+        w = F.linear(x, part(op.qkv.weight, 0), None if op.qkv.bias is None else part(op.qkv.bias, 0))
+        Pi, mask = Pi[:, heads], mask[:, heads]
+    y = decoupled_attention(w.unflatten(-1, (-1, op.head_dim)).transpose(1, 2), Pi, mask, sizes)
+    y = rearrange(y, 'b h n p -> b n (h p)')
+    return op.proj_drop(op.proj(y) if heads is None else F.linear(y, part(op.proj.weight, 1), op.proj.bias))
+
+# %% ../../nbs/16_dmsa.ipynb #31e22744
 _worth = 1024   # tokens with the same living heads, from which on leaving out the others pays
+
+def _attend_alive(
+    op:nn.Module,        # a `DMSA`
+    x:Tensor,            # tokens `b n d`
+    Pi:Tensor,           # membership `b h n`
+    mask:Tensor,         # `b h`
+    sizes:Tensor|None,   # `b n`
+)->Tensor:               # the update `b n d`
+    "The update, for each sample from its living heads alone."
+    alive = (mask != 0) | ~mask.isfinite()
+    if alive.all(): return _attend(op, x, Pi, mask, sizes)
+    patterns, which = alive.unique(dim=0, return_inverse=True)
+    if len(patterns) == 1: return _attend(op, x, Pi, mask, sizes, patterns[0].nonzero().flatten())
+    if x.shape[0]*x.shape[1] < _worth*len(patterns): return _attend(op, x, Pi, mask, sizes)   # small products cost more
+    rows, out = [(which == i).nonzero().flatten() for i in range(len(patterns))], []
+    for r, a in zip(rows, patterns):
+        s = None if sizes is None else sizes[r]
+        out.append(_attend(op, x.index_select(0, r), Pi[r], mask[r], s, a.nonzero().flatten()))
+    return torch.cat(out).index_select(0, torch.cat(rows).argsort())
+
+# %% ../../nbs/16_dmsa.ipynb #484bd7e9
+def _bare(m:nn.Module)->bool:
+    "Is this linear map nothing but its weights, so that a part of it may be computed?"
+    hooks = m._forward_hooks or m._forward_pre_hooks or m._backward_hooks or m._backward_pre_hooks
+    return type(m) is nn.Linear and not hooks
+
+def _can_skip(op, x, mask):
+    "May heads be left out here?"
+    eager = not torch.compiler.is_compiling() and not torch.jit.is_tracing()
+    return mask is not None and op.skip_dead and x.device.type == 'cpu' and eager and _bare(op.qkv) and _bare(op.proj)
+
+# %% ../../nbs/16_dmsa.ipynb #9f0409c2
 _activations = {'soft_threshold': soft_threshold, 'sigmoid': torch.sigmoid, 'relu': torch.relu, 'gelu': F.gelu}
 
 def _check_options(dim, num_heads, topk, sparsify, activation, rope):
     "Raise `ValueError` unless the options of a `DMSA` fit together"
-    if num_heads < 1 or dim < 1 or dim % num_heads: raise ValueError(f'dim={dim} must be divisible by num_heads={num_heads}, both ≥ 1')
-    if sparsify not in ('subspace', 'token', 'both', None): raise ValueError(f"sparsify must be 'subspace', 'token', 'both' or None, got {sparsify!r}")
-    if activation not in _activations: raise ValueError(f'activation must be one of {sorted(_activations)}, got {activation!r}')
-    if topk is not None and not 1 <= topk <= num_heads: raise ValueError(f'topk must be between 1 and num_heads={num_heads}, got {topk}')
-    if topk is not None and (sparsify not in ('subspace', 'both') or activation != 'soft_threshold'):
-        raise ValueError(f"topk={topk} needs sparsify 'subspace' or 'both' with activation 'soft_threshold', got {sparsify!r} with {activation!r}")
-    if rope and dim % 2: raise ValueError(f'rotary positions turn pairs of features: dim={dim} must be even, or rope=False')
+    if num_heads < 1 or dim < 1 or dim % num_heads:
+        raise ValueError(f'dim={dim} must be divisible by num_heads={num_heads}, both ≥ 1')
+    if sparsify not in ('subspace', 'token', 'both', None):
+        raise ValueError(f"sparsify must be 'subspace', 'token', 'both' or None, got {sparsify!r}")
+    if activation not in _activations:
+        raise ValueError(f'activation must be one of {sorted(_activations)}, got {activation!r}')
+    if rope and dim % 2:
+        raise ValueError(f'rotary positions turn pairs of features: dim={dim} must be even, or rope=False')
+    if topk is None: return
+    if not 1 <= topk <= num_heads: raise ValueError(f'topk must be between 1 and num_heads={num_heads}, got {topk}')
+    if sparsify not in ('subspace', 'both') or activation != 'soft_threshold':
+        raise ValueError(f"topk={topk} needs sparsify 'subspace' or 'both' with activation 'soft_threshold', "
+                         f'got {sparsify!r} with {activation!r}')
 
-def _skippable(m:nn.Module)->bool:
-    "Is this linear map nothing but its weights, so that a part of it may be computed?"
-    return type(m) is nn.Linear and not (m._forward_hooks or m._forward_pre_hooks or m._backward_hooks or m._backward_pre_hooks)
+# %% ../../nbs/16_dmsa.ipynb #fcda42ab
+def _check_call(op, x, sizes, positions):
+    "Raise `ValueError` unless a `DMSA` can be called with these tokens, sizes and positions"
+    if x.dim() != 3 or x.shape[-1] != op.dim or x.shape[1] < 1:
+        raise ValueError(f'expected tokens b n d with n ≥ 1 and d = {op.dim}, got {tuple(x.shape)}')
+    if sizes is None: return
+    _check_sizes(sizes, *x.shape[:2])
+    if op.rope and positions is None:
+        raise ValueError('with rotary positions a row of several sizes has no position of its own: '
+                         'give positions (b n) beside sizes, or rope=False')
+
+# %% ../../nbs/16_dmsa.ipynb #190095a4
+def _scores(op, x, sizes, positions):
+    "w_kᵀz of each token, its position turned in, `b h n`: the one projection that membership and mask share"
+    _check_call(op, x, sizes, positions)
+    with _exact(x):
+        v = _wide(x)
+        weight = op.pi.weight.to(v.dtype)
+        if op.rope and positions is None and not torch.compiler.is_compiling():
+            f = _RotaryScores.apply if torch.is_grad_enabled() and not _few(v) else _scores_of
+            return f(v.contiguous(), weight, _unit_circle(x.shape[1], op.dim, op.base, v.dtype, x.device))
+        if op.rope: v = rotate(v, positions, op.base)
+        return rearrange(F.linear(v, weight), 'b n h -> b h n')
+
+# %% ../../nbs/16_dmsa.ipynb #a32e010c
+def _membership(op, scores, sizes):
+    "Π `b h n` from the scores: a sigmoid, or the projection on the simplex over tokens"
+    if op.sparsify in ('subspace', None): return scores.sigmoid()
+    weights = None if sizes is None else sizes.to(scores).unsqueeze(1).expand_as(scores)
+    return soft_threshold(scores, weights=weights)
+
+# %% ../../nbs/16_dmsa.ipynb #422280ad
+def _mask(op, scores, sizes):
+    "How much of each subspace takes part `b h`, from the mean scores; None where all of it does"
+    if op.sparsify in ('token', None): return None
+    if sizes is None: gate = scores.mean(-1)
+    else:
+        s = sizes.to(scores)
+        gate = (scores @ s.unsqueeze(-1)).squeeze(-1) / s.sum(-1, keepdim=True)
+    return soft_threshold(gate, op.topk) if op.activation == 'soft_threshold' else _activations[op.activation](gate)
+
+# %% ../../nbs/16_dmsa.ipynb #b44ce085
+class _Looks(nn.Module):
+    "What can be read off a `DMSA` beside its update."
+    def mask(self,
+        x:Tensor,                    # tokens `b n d`
+        sizes:Tensor|None=None,      # how many tokens each row stands for `b n`
+        positions:Tensor|None=None,  # where they are `b n`
+    )->Tensor|None:                  # `b h`; None where subspaces are not sparsified
+        "How much of each subspace takes part."
+        m = _mask(self, _scores(self, x, sizes, positions), sizes)
+        return None if m is None else m.to(x.dtype)
+
+    def objective(self,
+        x:Tensor,                    # tokens `b n d`
+        positions:Tensor|None=None,  # where they are `b n`
+    )->Tensor:                       # nats `b`
+        "Variational rate of each sample at its own membership and its own sparse subspaces (DMSA eq. 15)."
+        Pi, mask, U = self.membership(x, None, positions), self.mask(x, None, positions), self.bases()
+        US = [U if mask is None else m[:, None, None]*U for m in (x if mask is None else mask)]
+        return torch.stack([variational_rate(z, pi.mT, u) for z, pi, u in zip(x, Pi, US)])
+
+    def extra_repr(self):
+        "Its options."
+        return (f'dim={self.dim}, num_heads={self.num_heads}, topk={self.topk}, sparsify={self.sparsify!r}, '
+                f'activation={self.activation!r}, rope={self.rope}')
 
 # %% ../../nbs/16_dmsa.ipynb #3fb852d1
-class DMSA(nn.Module):
-    "Decoupled membership-subspace attention: a learned membership, and subspaces that a soft threshold switches on and off."
+class DMSA(_Looks):
+    "Decoupled membership-subspace attention: a learned membership, and subspaces that a threshold switches on and off."
     sense = -1   # a step is meant to lower the variational rate
     def __init__(self,
         dim:int,                          # token width d; even if `rope`
@@ -264,83 +463,44 @@ class DMSA(nn.Module):
         super().__init__()
         _check_options(dim, num_heads, topk, sparsify, activation, rope)
         self.dim, self.num_heads, self.head_dim, self.topk = dim, num_heads, dim//num_heads, topk
-        self.sparsify, self.activation, self.rope, self.base, self.skip_dead = sparsify, activation, rope, base, skip_dead
+        self.sparsify, self.activation, self.skip_dead = sparsify, activation, skip_dead
+        self.rope, self.base = rope, base
         self.qkv = nn.Linear(dim, dim, bias=qkv_bias)          # rows k·p … k·p + p − 1 are S_kᵀ
         self.pi = nn.Linear(dim, num_heads, bias=False)        # w_k
         self.proj = nn.Linear(dim, dim)
         self.proj_drop = nn.Dropout(proj_drop)
 
-    def _scores(self, x, sizes, positions):
-        "w_kᵀz of each token, its position turned in, `b h n`: the one projection that membership and mask share"
-        if x.dim() != 3 or x.shape[-1] != self.dim or x.shape[1] < 1: raise ValueError(f'expected tokens b n d with n ≥ 1 and d = {self.dim}, got {tuple(x.shape)}')
-        if sizes is not None: _check_sizes(sizes, *x.shape[:2])
-        if sizes is not None and self.rope and positions is None:
-            raise ValueError('with rotary positions a row of several sizes has no position of its own: give positions (b n) beside sizes, or rope=False')
-        with _exact(x):
-            v = _wide(x)
-            if self.rope and positions is None and not torch.compiler.is_compiling():
-                lean = torch.is_grad_enabled() and not _few(v)
-                return (_RotaryScores.apply if lean else _scores_of)(v.contiguous(), self.pi.weight.to(v.dtype), _unit_circle(x.shape[1], self.dim, self.base, v.dtype, x.device))
-            if self.rope: v = rotate(v, positions, self.base)
-            return rearrange(F.linear(v, self.pi.weight.to(v.dtype)), 'b n h -> b h n')
-    def _membership(self, scores, sizes):
-        if self.sparsify in ('subspace', None): return scores.sigmoid()
-        return soft_threshold(scores, weights=None if sizes is None else sizes.to(scores).unsqueeze(1).expand_as(scores))
-    def _mask(self, scores, sizes):
-        if self.sparsify in ('token', None): return None
-        gate = scores.mean(-1) if sizes is None else (scores @ sizes.to(scores).unsqueeze(-1)).squeeze(-1) / sizes.to(scores).sum(-1, keepdim=True)
-        return soft_threshold(gate, self.topk) if self.activation == 'soft_threshold' else _activations[self.activation](gate)
+    def forward(self,
+        x:Tensor,                    # tokens `b n d`
+        sizes:Tensor|None=None,      # how many tokens each row stands for `b n`
+        positions:Tensor|None=None,  # where they are `b n`, real numbers; 0 … n − 1 unless given
+    )->Tensor:                       # the update `b n d`
+        "The update of the tokens."
+        scores = _scores(self, x, sizes, positions)
+        Pi, mask = _membership(self, scores, sizes), _mask(self, scores, sizes)
+        return (_attend_alive if _can_skip(self, x, mask) else _attend)(self, x, Pi, mask, sizes)
 
-    def _attend(self, x, Pi, mask, sizes, heads=None):
-        "The update, computed for all heads or for these alone"
-        if heads is None: w = self.qkv(x)
-        else:
-            def part(t, dim): return t.unflatten(dim, (-1, self.head_dim)).index_select(dim, heads).flatten(dim, dim + 1)
-            w = F.linear(x, part(self.qkv.weight, 0), None if self.qkv.bias is None else part(self.qkv.bias, 0))
-            Pi, mask = Pi[:, heads], mask[:, heads]
-        y = rearrange(decoupled_attention(w.unflatten(-1, (-1, self.head_dim)).transpose(1, 2), Pi, mask, sizes), 'b h n p -> b n (h p)')
-        return self.proj_drop(self.proj(y) if heads is None else F.linear(y, part(self.proj.weight, 1), self.proj.bias))
-    def _attend_alive(self, x, Pi, mask, sizes):
-        "The update, for each sample from its living heads alone"
-        alive = (mask != 0) | ~mask.isfinite()
-        if alive.all(): return self._attend(x, Pi, mask, sizes)
-        patterns, which = alive.unique(dim=0, return_inverse=True)
-        if len(patterns) == 1: return self._attend(x, Pi, mask, sizes, patterns[0].nonzero().flatten())
-        if x.shape[0]*x.shape[1] < _worth*len(patterns): return self._attend(x, Pi, mask, sizes)      # small products cost more than dead heads
-        rows = [(which == i).nonzero().flatten() for i in range(len(patterns))]
-        out = [self._attend(x.index_select(0, r), Pi[r], mask[r], None if sizes is None else sizes[r], a.nonzero().flatten()) for r, a in zip(rows, patterns)]
-        return torch.cat(out).index_select(0, torch.cat(rows).argsort())
+    def membership(self,
+        x:Tensor,                    # tokens `b n d`
+        sizes:Tensor|None=None,      # how many tokens each row stands for `b n`
+        positions:Tensor|None=None,  # where they are `b n`
+    )->Tensor:                       # Π `b h n`, in [0, 1]
+        "How much each token belongs to each head: a sigmoid, or thresholded over tokens."
+        return _membership(self, _scores(self, x, sizes, positions), sizes).to(x.dtype)
 
-    def forward(self, x:Tensor, sizes:Tensor|None=None, positions:Tensor|None=None)->Tensor:
-        "The update `b n d` of tokens `x: b n d`, each standing for `sizes: b n` tokens at `positions: b n` (0 … n − 1 unless given)."
-        scores = self._scores(x, sizes, positions)
-        Pi, mask = self._membership(scores, sizes), self._mask(scores, sizes)
-        skip = mask is not None and self.skip_dead and x.device.type == 'cpu' and not torch.compiler.is_compiling() and not torch.jit.is_tracing()
-        return (self._attend_alive if skip and _skippable(self.qkv) and _skippable(self.proj) else self._attend)(x, Pi, mask, sizes)
-    def membership(self, x:Tensor, sizes:Tensor|None=None, positions:Tensor|None=None)->Tensor:
-        "Π `b h n`: how much each token belongs to each head; a sigmoid, or thresholded over tokens."
-        return self._membership(self._scores(x, sizes, positions), sizes).to(x.dtype)
-    def mask(self, x:Tensor, sizes:Tensor|None=None, positions:Tensor|None=None)->Tensor|None:
-        "How much of each subspace takes part `b h`; None where subspaces are not sparsified."
-        m = self._mask(self._scores(x, sizes, positions), sizes)
-        return None if m is None else m.to(x.dtype)
     def bases(self)->Tensor:
         "The full space S in K parts `h d p`; a sample uses `mask·S`."
         return rearrange(self.qkv.weight, '(h p) d -> h d p', h=self.num_heads)
-    def objective(self, x:Tensor, positions:Tensor|None=None)->Tensor:
-        "Variational rate of each sample `b` at its own membership and its own sparse subspaces (DMSA eq. 15)."
-        Pi, mask, U = self.membership(x, None, positions), self.mask(x, None, positions), self.bases()
-        return torch.stack([variational_rate(x[i], Pi[i].mT, U if mask is None else mask[i, :, None, None]*U) for i in range(len(x))])
-    def extra_repr(self): return f'dim={self.dim}, num_heads={self.num_heads}, topk={self.topk}, sparsify={self.sparsify!r}, activation={self.activation!r}, rope={self.rope}'
 
 # %% ../../nbs/16_dmsa.ipynb #af8cf76f
-_published = {'qkv.weight': 'qkv.weight', 'PI_linear.weight': 'pi.weight', 'to_out.0.weight': 'proj.weight', 'to_out.0.bias': 'proj.bias'}
+_published = {'qkv.weight': 'qkv.weight', 'PI_linear.weight': 'pi.weight',
+              'to_out.0.weight': 'proj.weight', 'to_out.0.bias': 'proj.bias'}
 
 def dmsa_key_map(
     state:dict,            # state dict of one layer of Algorithm 1
     qkv_bias:bool=False,   # does the layer have a bias in its code map?
 )->dict:                   # state dict of `DMSA`
-    "The weights of one layer of the paper's Algorithm 1 under the names of ours; its table of angles is dropped, any other set of keys refused."
+    "The weights of one layer of Algorithm 1 under our names; its table of angles is dropped, other keys refused."
     keys = _published | ({'qkv.bias': 'qkv.bias'} if qkv_bias else {})
     missing, extra = sorted(keys.keys() - state.keys()), sorted(state.keys() - keys.keys() - {'freqs_cis'})
     if missing or extra: raise ValueError(f'expected the keys {sorted(keys)}; missing: {missing}, extra: {extra}')

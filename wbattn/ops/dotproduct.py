@@ -12,10 +12,16 @@ from torch import nn, Tensor
 from einops import einsum, rearrange
 
 # %% ../../nbs/17_dotproduct.ipynb #717b2c4d
-def _check_qkv(q, k, v, sizes):
+def _check_qkv(
+    q:Tensor,            # queries
+    k:Tensor,            # keys
+    v:Tensor,            # values
+    sizes:Tensor|None,   # how many tokens each row stands for
+):
     "Raise `ValueError` unless queries, keys and values are `b h n p` of one shape, and `sizes` is `b n`."
     if q.dim() != 4 or q.shape[2] < 1 or not q.shape == k.shape == v.shape:
-        raise ValueError(f'queries, keys and values must be b h n p of one shape with n ≥ 1, got {tuple(q.shape)}, {tuple(k.shape)}, {tuple(v.shape)}')
+        shapes = ', '.join(str(tuple(t.shape)) for t in (q, k, v))
+        raise ValueError(f'queries, keys and values must be b h n p of one shape with n ≥ 1, got {shapes}')
     if sizes is not None and sizes.shape != (q.shape[0], q.shape[2]):
         raise ValueError(f'sizes must be b n = {(q.shape[0], q.shape[2])}, got {tuple(sizes.shape)}')
 
@@ -30,16 +36,24 @@ def softmax_attention(
 )->Tensor:                   # `b h n p`
     "softmax(q kᵀ·scale + log s) v in each head, s the size of the key."
     _check_qkv(q, k, v, sizes)
-    bias = None if sizes is None else sizes.to(torch.promote_types(q.dtype, torch.float32)).log().to(q.dtype)[:, None, None]
+    bias = None
+    if sizes is not None:
+        wide = torch.promote_types(q.dtype, torch.float32)
+        bias = sizes.to(wide).log().to(q.dtype)[:, None, None]
     return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=dropout, scale=scale)
 
-# %% ../../nbs/17_dotproduct.ipynb #fbb4578f
-def _unit_channels(t, weight):
-    "Channels of `t: b h n p` scaled to unit length over the tokens, each row counted `weight: b 1 n 1` squared times."
+# %% ../../nbs/17_dotproduct.ipynb #1c012d9e
+def _unit_channels(
+    t:Tensor,            # queries or keys `b h n p`
+    weight:Tensor|None,  # root of how often each row counts `b 1 n 1`
+)->Tensor:               # `b h n p`
+    "Channels scaled to unit length over the tokens; shorter ones than 1e-12 are left shorter."
     if weight is not None: t = t * weight
-    length = torch.linalg.vector_norm(t.to(torch.promote_types(t.dtype, torch.float32)), dim=2, keepdim=True)
+    wide = torch.promote_types(t.dtype, torch.float32)
+    length = torch.linalg.vector_norm(t.to(wide), dim=2, keepdim=True)
     return (t / length.clamp_min(1e-12)).to(t.dtype)
 
+# %% ../../nbs/17_dotproduct.ipynb #5209d0bb
 def cross_covariance_attention(
     q:Tensor,                # queries `b h n p`
     k:Tensor,                # keys `b h n p`
@@ -68,21 +82,35 @@ class _Projected(nn.Module):
         self.proj = nn.Linear(dim, dim)
         self.proj_drop = nn.Dropout(proj_drop)
 
-    def membership(self, x:Tensor)->None: "No token is assigned to a group."
-    def bases(self)->None: "No head has a subspace: queries, keys and values see three different ones."
-    def objective(self, x:Tensor)->None: "No rate stands behind this operator."
-
-    def forward(self, x:Tensor, sizes:Tensor|None=None)->Tensor:
-        "The update `b n d` of tokens `x: b n d`, each standing for `sizes: b n` tokens (all 1 unless given)."
-        if x.dim() != 3 or x.shape[-1] != self.dim or x.shape[1] < 1: raise ValueError(f'expected tokens b n d with n ≥ 1 and d = {self.dim}, got {tuple(x.shape)}')
+    def forward(self,
+        x:Tensor,                # tokens `b n d`
+        sizes:Tensor|None=None,  # how many tokens each row stands for `b n`; all 1 unless given
+    )->Tensor:                   # the update `b n d`
+        "The update of the tokens."
+        if x.dim() != 3 or x.shape[-1] != self.dim or x.shape[1] < 1:
+            raise ValueError(f'expected tokens b n d with n ≥ 1 and d = {self.dim}, got {tuple(x.shape)}')
         q, k, v = rearrange(self.qkv(x), 'b n (t h p) -> t b h n p', t=3, h=self.num_heads)
-        return self.proj_drop(self.proj(rearrange(self._mix(q, k, v, sizes), 'b h n p -> b n (h p)')))
+        y = self._mix(q, k, v, sizes, self.attn_drop if self.training else 0.)
+        return self.proj_drop(self.proj(rearrange(y, 'b h n p -> b n (h p)')))
 
-    def extra_repr(self): return f'dim={self.dim}, num_heads={self.num_heads}'
+    def membership(self,
+        x:Tensor,                # tokens `b n d`
+        sizes:Tensor|None=None,  # how many tokens each row stands for
+    )->None:
+        "No token is assigned to a group."
+    def bases(self)->None: "No head has a subspace: queries, keys and values see three different ones."
+    def objective(self,
+        x:Tensor,  # tokens `b n d`
+    )->None:
+        "No rate stands behind this operator."
+
+    def extra_repr(self):
+        "Width and heads."
+        return f'dim={self.dim}, num_heads={self.num_heads}'
 
 # %% ../../nbs/17_dotproduct.ipynb #584da29b
 class SoftmaxAttention(_Projected):
-    "Multi-head softmax attention on `F.scaled_dot_product_attention`, equal to `timm.layers.Attention` at equal weights."
+    "Multi-head softmax attention on PyTorch's fused kernel; equal to `timm.layers.Attention` at equal weights."
     def __init__(self,
         dim:int,              # token width d
         num_heads:int=8,      # h
@@ -91,11 +119,11 @@ class SoftmaxAttention(_Projected):
         proj_drop:float=0.,   # dropout of the update
     ): super().__init__(dim, num_heads, qkv_bias, attn_drop, proj_drop)
 
-    def _mix(self, q, k, v, sizes): return softmax_attention(q, k, v, sizes, dropout=self.attn_drop if self.training else 0.)
+    def _mix(self, q, k, v, sizes, dropout): return softmax_attention(q, k, v, sizes, dropout=dropout)
 
 # %% ../../nbs/17_dotproduct.ipynb #2fdc2730
 class XCA(_Projected):
-    "Cross-covariance attention between channels, linear in the number of tokens; equal to `timm.models.xcit.XCA` at equal weights."
+    "Cross-covariance attention between channels, linear in tokens; equal to `timm.models.xcit.XCA` at equal weights."
     def __init__(self,
         dim:int,              # token width d
         num_heads:int=8,      # h
@@ -106,5 +134,8 @@ class XCA(_Projected):
         super().__init__(dim, num_heads, qkv_bias, attn_drop, proj_drop)
         self.temperature = nn.Parameter(torch.ones(num_heads, 1, 1))
 
-    def no_weight_decay(self)->set: return {'temperature'}
-    def _mix(self, q, k, v, sizes): return cross_covariance_attention(q, k, v, self.temperature, sizes, self.attn_drop if self.training else 0.)
+    def no_weight_decay(self)->set:
+        "Parameters that a recipe should not decay."
+        return {'temperature'}
+    def _mix(self, q, k, v, sizes, dropout):
+        return cross_covariance_attention(q, k, v, self.temperature, sizes, dropout)

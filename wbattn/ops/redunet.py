@@ -14,23 +14,53 @@ from torch import nn, Tensor
 from ..rates import rate_reduction
 
 # %% ../../nbs/10_redunet.ipynb #ecd694ca
-def _check_features(
+def _check_tokens(
     Z:Tensor,   # tokens
-    eps:float,  # distortion
     last:int=2, # dimensions that a token set needs
 ):
-    "Raise `ValueError` unless `Z` holds finite real tokens, at least one, and eps > 0."
-    if not isinstance(Z, Tensor) or not Z.is_floating_point(): raise ValueError(f'expected real tokens, got {Z.dtype if isinstance(Z, Tensor) else type(Z).__name__}')
-    if Z.dim() < last or 0 in Z.shape[-last:]: raise ValueError(f'expected at least one token with at least one feature, {last} dimensions or more, got shape {tuple(Z.shape)}')
-    if not bool(Z.isfinite().all()): raise ValueError(f'tokens must be finite, got {int((~Z.isfinite()).sum())} non-finite values in shape {tuple(Z.shape)}')
+    "Raise `ValueError` unless `Z` holds finite real tokens, at least one."
+    if not isinstance(Z, Tensor) or not Z.is_floating_point():
+        raise ValueError(f'expected real tokens, got {Z.dtype if isinstance(Z, Tensor) else type(Z).__name__}')
+    if Z.dim() < last or 0 in Z.shape[-last:]:
+        raise ValueError(f'expected at least one token with at least one feature, {last} dimensions or more, '
+                         f'got shape {tuple(Z.shape)}')
+    bad = int((~Z.isfinite()).sum())
+    if bad: raise ValueError(f'tokens must be finite, got {bad} non-finite values in shape {tuple(Z.shape)}')
+
+# %% ../../nbs/10_redunet.ipynb #3440d4d7
+def _check_features(
+    Z:Tensor,                # tokens
+    eps:float,               # distortion
+    last:int=2,              # dimensions that a token set needs
+    sizes:Tensor|None=None,  # how many tokens each row stands for
+):
+    "Raise `ValueError` unless `Z` holds finite real tokens, eps > 0 and `sizes` has one number for each row."
+    _check_tokens(Z, last)
     if not 0 < eps < math.inf: raise ValueError(f'eps must be positive and finite, got {eps}')
+    if sizes is not None and sizes.shape != Z.shape[:-1]:
+        raise ValueError(f'sizes must be ... n = {tuple(Z.shape[:-1])}, got {tuple(sizes.shape)}')
 
 # %% ../../nbs/10_redunet.ipynb #4dab0fd9
-def _wide(t:Tensor)->torch.dtype:
-    "The dtype to invert in: float64 or complex128 (single precision on MPS)"
+def _wide(
+    t:Tensor,      # real or complex
+)->torch.dtype:    # float64 or complex128; float32 or complex64 on MPS
+    "The dtype to invert in."
     if t.device.type == 'mps': return torch.complex64 if t.is_complex() else torch.float32
     return torch.complex128 if t.is_complex() else torch.float64
 
+# %% ../../nbs/10_redunet.ipynb #b16e3e8b
+def _inverse(
+    G:Tensor,   # hermitian `... c c`
+    eps:float,  # for the message
+)->Tensor:      # `... c c`
+    "Inverse through a Cholesky factor; `ValueError` where there is none."
+    L, info = torch.linalg.cholesky_ex(G)
+    if bool((info != 0).any()):
+        raise ValueError(f'I + α·ZᵀZ is not positive definite in floating point: eps={eps} is too small for the scale '
+                         'of the tokens')
+    return torch.cholesky_inverse(L)
+
+# %% ../../nbs/10_redunet.ipynb #4f2a31ec
 def _ridge_inverse(
     V:Tensor,           # rows `... n c`, real or complex
     eps:float,          # distortion ε
@@ -39,13 +69,11 @@ def _ridge_inverse(
 )->Tensor:              # `... c c`, hermitian
     "α(I + α·VᴴDiag(w)V)⁻¹ with α = c/(Σw·ε²)."
     V, out = V.to(_wide(V)), V.dtype
-    n = V.shape[-2] if w is None else w.to(V.real.dtype).sum(-1)[..., None, None]
-    a = V.shape[-1] / (n * eps**2)
-    wV = V if w is None else V * w.to(V.real.dtype).unsqueeze(-1)
-    G = torch.eye(V.shape[-1], dtype=V.dtype, device=V.device) + shifts * a * (V.mH @ wV)
-    L, info = torch.linalg.cholesky_ex(G)
-    if bool((info != 0).any()): raise ValueError(f'I + α·ZᵀZ is not positive definite in floating point: eps={eps} is too small for the scale of the tokens')
-    return (a * torch.cholesky_inverse(L)).to(out)
+    if w is None: w = torch.ones(V.shape[:-1], dtype=V.real.dtype, device=V.device)
+    w = w.to(V.real.dtype).unsqueeze(-1)
+    a = V.shape[-1] / (w.sum(-2, keepdim=True) * eps**2)
+    I = torch.eye(V.shape[-1], dtype=V.dtype, device=V.device)
+    return (a * _inverse(I + shifts * a * (V.mH @ (w * V)), eps)).to(out)
 
 # %% ../../nbs/10_redunet.ipynb #d1e555c9
 def expansion_operator(
@@ -54,17 +82,21 @@ def expansion_operator(
     sizes:Tensor|None=None,    # how many tokens each row stands for `... n`
 )->Tensor:                     # E, symmetric `... d d`
     "E = α(I + αZᵀZ)⁻¹, α = d/nε²: the gradient of the coding rate R(Z) is Z·E (Chan et al., 2022)."
-    _check_features(Z, eps)
-    if sizes is not None and sizes.shape != Z.shape[:-1]: raise ValueError(f'sizes must be ... n = {tuple(Z.shape[:-1])}, got {tuple(sizes.shape)}')
+    _check_features(Z, eps, sizes=sizes)
     return _ridge_inverse(Z, eps, sizes)
 
 # %% ../../nbs/10_redunet.ipynb #cebd813e
-def _check_groups(Z, Pi):
+def _check_groups(
+    Z:Tensor,   # tokens `... n d`
+    Pi:Tensor,  # membership `... n k`
+):
     "Raise `ValueError` unless `Pi` is a finite, non-negative membership of the tokens `Z` with no empty group."
-    if Pi.dim() < 2 or Pi.shape[-2] != Z.shape[-2] or Pi.shape[-1] < 1: raise ValueError(f'Pi must be a membership ... {Z.shape[-2]} k for tokens of shape {tuple(Z.shape)}, got {tuple(Pi.shape)}')
+    if Pi.dim() < 2 or Pi.shape[-2] != Z.shape[-2] or Pi.shape[-1] < 1:
+        raise ValueError(f'Pi must be a membership ... {Z.shape[-2]} k for tokens of shape {tuple(Z.shape)}, '
+                         f'got {tuple(Pi.shape)}')
     if not bool((Pi.isfinite() & (Pi >= 0)).all()): raise ValueError('Pi must hold finite, non-negative weights')
-    empty = (Pi.sum(-2) <= 0).flatten(0, -2).any(0) if Pi.dim() > 2 else Pi.sum(-2) <= 0
-    if bool(empty.any()): raise ValueError(f'every group needs a token: groups {empty.nonzero().flatten().tolist()} of {Pi.shape[-1]} are empty')
+    empty = (Pi.sum(-2) <= 0).reshape(-1, Pi.shape[-1]).any(0).nonzero().flatten().tolist()
+    if empty: raise ValueError(f'every group needs a token: groups {empty} of {Pi.shape[-1]} are empty')
 
 # %% ../../nbs/10_redunet.ipynb #20292f4c
 def compression_operators(
@@ -74,16 +106,21 @@ def compression_operators(
     sizes:Tensor|None=None,  # how many tokens each row stands for `... n`
 )->Tensor:                   # C, one symmetric matrix for each group `... k d d`
     "Cʲ = α_j(I + α_jZᵀΠʲZ)⁻¹, α_j = d/n_jε²: the gradient of R_c(Z, Π) is Σ_j γ_j Πʲ Z Cʲ with γ_j = n_j/n."
-    _check_features(Z, eps)
-    if sizes is not None:
-        if sizes.shape != Z.shape[:-1]: raise ValueError(f'sizes must be ... n = {tuple(Z.shape[:-1])}, got {tuple(sizes.shape)}')
-        Pi = Pi * sizes.unsqueeze(-1).to(Pi.dtype)
+    _check_features(Z, eps, sizes=sizes)
+    if sizes is not None: Pi = Pi * sizes.unsqueeze(-1).to(Pi.dtype)
     _check_groups(Z, Pi)
     return torch.stack([_ridge_inverse(Z, eps, w) for w in Pi.unbind(-1)], -3)
 
 # %% ../../nbs/10_redunet.ipynb #72dd7e23
-def _normalise(Z, dims): return Z / torch.linalg.vector_norm(Z, dim=dims, keepdim=True).clamp_min(torch.finfo(Z.dtype).tiny**0.5)
+def _normalise(
+    Z:Tensor,    # features
+    dims:tuple,  # the dimensions of one feature
+)->Tensor:       # the same shape
+    "Each feature divided by its length; zeros stay zeros."
+    length = torch.linalg.vector_norm(Z, dim=dims, keepdim=True)
+    return Z / length.clamp_min(torch.finfo(Z.dtype).tiny**0.5)
 
+# %% ../../nbs/10_redunet.ipynb #f4bae6ef
 def _rows(
     Z:Tensor,   # tokens `... n d` (shift 0), signals `n c t` (1), images `n c h w` (2)
     shift:int,  # how many of the last dimensions are shifted
@@ -92,8 +129,13 @@ def _rows(
     if not shift: return Z.flatten(0, -2)
     return torch.fft.fftn(Z, dim=tuple(range(-shift, 0)), norm='ortho').movedim((0, 1), (-2, -1))
 
-def _unrows(V, like, shift):
-    "The way back from `_rows`"
+# %% ../../nbs/10_redunet.ipynb #82559181
+def _unrows(
+    V:Tensor,     # rows
+    like:Tensor,  # features, for the shape
+    shift:int,    # 0, 1, 2
+)->Tensor:        # real, of that shape
+    "The way back from `_rows`."
     if not shift: return V.view(like.shape)
     return torch.fft.ifftn(V.movedim((-2, -1), (0, 1)), dim=tuple(range(-shift, 0)), norm='ortho').real
 
@@ -106,6 +148,7 @@ def _residuals(
     R = V.unsqueeze(0) @ C
     return R, torch.linalg.vector_norm(R, dim=(*range(1, R.dim() - 2), -1))
 
+# %% ../../nbs/10_redunet.ipynb #7e0e1be9
 def _gradient(
     V:Tensor,               # rows `*f n c`
     E:Tensor,               # `*f c c`
@@ -121,114 +164,129 @@ def _gradient(
     return V @ E - (w * R).sum(0)
 
 # %% ../../nbs/10_redunet.ipynb #1f858efb
-def _at_least_single(t:Tensor)->Tensor: return t.float() if t.dtype in (torch.float16, torch.bfloat16) else t
+def _at_least_single(
+    t:Tensor,   # features or operators
+)->Tensor:      # float32 or float64
+    "Half-precision numbers in float32, others as they are."
+    return t.float() if t.dtype in (torch.float16, torch.bfloat16) else t
 
+# %% ../../nbs/10_redunet.ipynb #12dc34e2
 def _check_labels(
     Z:Tensor,        # features
     labels:Tensor,   # classes
-    eps:float,       # distortion
-    shift:int,       # 0, 1, 2
-    sizes:Tensor|None,
-)->tuple:            # labels as int64 on the device of Z, number of classes
-    "Raise `ValueError` unless `Z` holds one labelled feature a row and every class from 0 on is present."
-    if not isinstance(Z, Tensor) or Z.dim() != 2 + shift: raise ValueError(f'expected {("features n d", "signals n c t", "images n c h w")[shift]}, got {tuple(Z.shape) if isinstance(Z, Tensor) else type(Z).__name__}')
-    _check_features(Z, eps, 2 + shift)
+)->Tensor:           # labels as int64 on the device of Z
+    "Raise `ValueError` unless there is one non-negative integer for each feature."
     labels = torch.as_tensor(labels, device=Z.device)
-    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool: raise ValueError(f'labels must be integers 0 … k−1, got {labels.dtype}')
-    if labels.shape != Z.shape[:1]: raise ValueError(f'expected one label for each of the {len(Z)} features, got shape {tuple(labels.shape)}')
-    labels = labels.long()
+    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
+        raise ValueError(f'labels must be integers 0 … k−1, got {labels.dtype}')
+    if labels.shape != Z.shape[:1]:
+        raise ValueError(f'expected one label for each of the {len(Z)} features, got shape {tuple(labels.shape)}')
     if int(labels.min()) < 0: raise ValueError(f'labels must be ≥ 0, got {int(labels.min())}')
-    k = int(labels.max()) + 1
-    if k > len(Z): raise ValueError(f'label {k - 1} asks for {k} classes, but there are {len(Z)} features: every class 0 … {k - 1} needs one')
-    missing = (torch.bincount(labels, minlength=k) == 0).nonzero().flatten().tolist()
-    if missing: raise ValueError(f'every class 0 … {k - 1} needs a feature, but none has label {", ".join(map(str, missing))}')
-    if sizes is not None and (sizes.shape != labels.shape or not bool((sizes > 0).all() & sizes.isfinite().all())): raise ValueError(f'sizes must be {len(Z)} finite numbers > 0, got shape {tuple(sizes.shape)}')
-    return labels, k
+    return labels.long()
 
+# %% ../../nbs/10_redunet.ipynb #47a6fe83
+def _count_classes(
+    labels:Tensor,  # classes, int64
+)->int:             # k
+    "Number of classes; `ValueError` unless each of 0 … k−1 is present."
+    k, n = int(labels.max()) + 1, len(labels)
+    if k > n:
+        raise ValueError(f'label {k - 1} asks for {k} classes, but there are {n} features: '
+                         f'every class 0 … {k - 1} needs one')
+    missing = (torch.bincount(labels, minlength=k) == 0).nonzero().flatten().tolist()
+    if missing:
+        raise ValueError(f'every class 0 … {k - 1} needs a feature, but none has label {", ".join(map(str, missing))}')
+    return k
+
+# %% ../../nbs/10_redunet.ipynb #8e699ef9
+_kinds = 'features n d', 'signals n c t', 'images n c h w'
+
+def _check_labelled(
+    Z:Tensor,              # features
+    labels:Tensor,         # classes
+    eps:float,             # distortion
+    shift:int,             # 0, 1, 2
+    sizes:Tensor|None,     # how many samples each row stands for
+)->tuple:                  # labels as int64 on the device of Z, number of classes
+    "Raise `ValueError` unless `Z` holds one labelled feature a row and every class from 0 on is present."
+    if not isinstance(Z, Tensor) or Z.dim() != 2 + shift:
+        raise ValueError(f'expected {_kinds[shift]}, got {tuple(Z.shape) if isinstance(Z, Tensor) else type(Z)}')
+    _check_features(Z, eps, 2 + shift)
+    labels = _check_labels(Z, labels)
+    good = sizes is None or sizes.shape == labels.shape and bool((sizes > 0).all() & sizes.isfinite().all())
+    if not good: raise ValueError(f'sizes must be {len(Z)} finite numbers > 0, got shape {tuple(sizes.shape)}')
+    return labels, _count_classes(labels)
+
+# %% ../../nbs/10_redunet.ipynb #7faebb58
 def _check_shape(
     Z:Tensor,          # features
     E:tuple,           # shape of the operator E
     shift:int,         # 0, 1, 2
 ):
-    "Raise `ValueError` unless the features have the width, and the signals the length, that the operators were built for."
+    "Raise `ValueError` unless the features have the width and grid that the operators were built for."
     if not shift:
-        if Z.dim() < 2 or Z.shape[-1] != E[-1]: raise ValueError(f'expected features ... n d with d = {E[-1]}, got {tuple(Z.shape)}')
+        if Z.dim() < 2 or Z.shape[-1] != E[-1]:
+            raise ValueError(f'expected features ... n d with d = {E[-1]}, got {tuple(Z.shape)}')
     elif Z.dim() != 2 + shift or Z.shape[1] != E[-1] or Z.shape[2:] != E[:-2]:
-        raise ValueError(f'expected signals of shape n, {", ".join(map(str, (E[-1], *E[:-2])))} (n, channels, grid), got {tuple(Z.shape)}')
+        grid = ', '.join(map(str, (E[-1], *E[:-2])))
+        raise ValueError(f'expected signals of shape n, {grid} (n, channels, grid), got {tuple(Z.shape)}')
 
-# %% ../../nbs/10_redunet.ipynb #42d9200e
-class ReduLayer(nn.Module):
-    "One gradient step on the rate reduction, its operators fixed by the labelled features it was built from."
-    sense = 1
-    def __init__(self,
-        eta:float=0.5,   # step size η
-        lam:float=500.,  # sharpness λ of the membership, ≥ 0
-        eps:float=0.5,   # distortion ε (not ε²), > 0
-        shift:int=0,     # 0: tokens `n d`; 1 or 2: signals `n c t` or images `n c h w` with all their circular shifts
-    ):
-        super().__init__()
-        if not 0 < eps < math.inf: raise ValueError(f'eps must be positive and finite, got {eps}')
-        if not (math.isfinite(eta) and 0 <= lam < math.inf): raise ValueError(f'eta must be finite, lam finite and ≥ 0, got eta={eta}, lam={lam}')
-        if shift not in (0, 1, 2): raise ValueError(f'shift must be 0 (tokens), 1 (signals) or 2 (images), got {shift!r}')
-        self.eta, self.lam, self.eps, self.shift = eta, lam, eps, shift
-        for name in ('E', 'C', 'gamma'): self.register_parameter(name, None)
+# %% ../../nbs/10_redunet.ipynb #08f7a12d
+def _operators_of(
+    Z:Tensor,           # features, one a row
+    labels:Tensor,      # classes 0 … k−1
+    k:int,              # how many
+    w:Tensor,           # samples that each row stands for
+    eps:float,          # distortion ε
+    shift:int,          # 0, 1, 2
+)->tuple:               # E, C, shares γ
+    "The operators of one layer from its labelled features."
+    V, shifts = _rows(_at_least_single(Z), shift), math.prod(Z.shape[2:])
+    E = _ridge_inverse(V, eps, w, shifts)
+    C = torch.stack([_ridge_inverse(V[..., labels == j, :], eps, w[labels == j], shifts) for j in range(k)])
+    gamma = torch.bincount(labels, w.to(_wide(w)), minlength=k)
+    return E, C, gamma / gamma.sum()
 
-    def fit(self,
-        Z:Tensor,                # features `n d`, or signals `n c t`, `n c h w`
-        labels:Tensor,           # classes 0 … k−1 `n`, each of them present
-        sizes:Tensor|None=None,  # how many samples each row stands for `n`
-    ):
-        "Set the operators to those of the labelled features; returns the layer."
-        labels, k = _check_labels(Z, labels, self.eps, self.shift, sizes)
-        with torch.no_grad():
-            V, shifts = _rows(_at_least_single(Z), self.shift), math.prod(Z.shape[2:])
-            w = Z.new_ones(len(Z)) if sizes is None else sizes.to(Z)
-            C = [_ridge_inverse(V[..., labels == j, :], self.eps, w[labels == j], shifts) for j in range(k)]
-            E, C, gamma = _ridge_inverse(V, self.eps, w, shifts), torch.stack(C), torch.bincount(labels, w.double() if w.device.type != 'mps' else w, minlength=k)
-            if self.shift: E, C = torch.view_as_real(E), torch.view_as_real(C)
-            for name, t in (('E', E), ('C', C), ('gamma', gamma / gamma.sum())): setattr(self, name, nn.Parameter(t.to(Z.dtype).contiguous()))
-        return self
+# %% ../../nbs/10_redunet.ipynb #751bbcf7
+class _Built(nn.Module):
+    "Operators E, Cʲ and shares γ: absent, fitted or loaded."
+    def _keep(self, E, C, gamma, dtype):
+        "Store the operators in the dtype of the features"
+        if self.shift: E, C = torch.view_as_real(E), torch.view_as_real(C)
+        for name, t in (('E', E), ('C', C), ('gamma', gamma)):
+            setattr(self, name, nn.Parameter(t.to(dtype).contiguous()))
 
     def operators(self)->tuple:
-        "E `d d` and Cʲ `k d d`; for signals complex, one matrix for each frequency: `t c c` and `k t c c`, or `h w c c` and `k h w c c`."
-        if self.E is None: raise ValueError('this layer has no operators yet: call fit(Z, labels) or load a state dict first')
+        "E `d d`, Cʲ `k d d`; for signals complex, one for each frequency: `*f c c`, `k *f c c`, f = `t` or `h w`."
+        if self.E is None:
+            raise ValueError('this layer has no operators yet: call fit(Z, labels) or load a state dict first')
         E, C = _at_least_single(self.E), _at_least_single(self.C)
         return (torch.view_as_complex(E), torch.view_as_complex(C)) if self.shift else (E, C)
 
     def _prepare(self, Z):
-        "Operators and rows, in a precision that the membership can bear"
+        "Rows and operators, in the wider of their two precisions"
         E, C = self.operators()
         _check_shape(Z, E.shape, self.shift)
         V = _rows(_at_least_single(Z), self.shift)
         wide = torch.promote_types(V.dtype, E.dtype)
         return V.to(wide), E.to(wide), C.to(wide)
 
-    def _step(self, Z, Pi=None):
-        "η(Ez − Σ γ_jπ_jCʲz), with a given membership `k n` or the soft one"
-        with torch.autocast(Z.device.type, enabled=False):
-            V, E, C = self._prepare(Z)
-            return self.eta * _unrows(_gradient(V, E, C, self.gamma.to(V.real.dtype), self.lam, Pi), Z, self.shift)
+    def _load_from_state_dict(self, state, prefix, *args):
+        "A layer without operators takes their shapes from the state dict; some of them are not enough"
+        for name in ('E', 'C', 'gamma'):
+            t, missing = state.get(prefix + name), getattr(self, name) is None
+            if t is not None and missing: setattr(self, name, nn.Parameter(torch.empty_like(t)))
+            elif t is None and state and missing: args[2].append(prefix + name)
+        super()._load_from_state_dict(state, prefix, *args)
 
-    def forward(self,
-        x:Tensor,                # tokens `b n d`, or signals `n c t`, `n c h w`
-        sizes:Tensor|None=None,  # how many tokens each row stands for `b n`; nothing depends on it here
-    )->Tensor:                   # the update η(Ez − Σ γ_jπ_jCʲz), same shape
-        "The update of each token, which a residual block adds to it."
-        if not self.shift and (x.dim() != 3 or x.shape[1] < 1): raise ValueError(f'expected tokens b n d with n ≥ 1, got {tuple(x.shape)}')
-        if sizes is not None and sizes.shape != x.shape[:-1]: raise ValueError(f'sizes must be b n = {tuple(x.shape[:-1])}, got {tuple(sizes.shape)}')
-        return self._step(x).to(x.dtype)
-
-    def transform(self,
-        Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
-    )->Tensor:     # the same shape, each feature of unit length
-        "The next features: each plus its update, divided by its length."
-        _check_features(Z, self.eps)
-        return self._next(Z).to(Z.dtype)
-
-    def _next(self, Z, Pi=None): return _normalise(Z + self._step(Z, Pi), tuple(range(1, Z.dim())) if self.shift else -1)
-
-    def membership(self, x):
-        "Soft membership `... k n` of each feature: the softmax of −λ‖Cʲz‖ over the classes."
+# %% ../../nbs/10_redunet.ipynb #67c0a4e1
+class _Judges(_Built):
+    "Membership, nearest class, directions and objective from the operators."
+    def membership(self,
+        x:Tensor,                # features `... n d`, or signals `n c t`, `n c h w`
+        sizes:Tensor|None=None,  # how many tokens each row stands for; nothing depends on it here
+    )->Tensor:                   # `... k n`, over the classes a distribution
+        "Soft membership of each feature: the softmax of −λ‖Cʲz‖ over the classes."
         V, _, C = self._prepare(x)
         Pi = (-self.lam * _residuals(V, C)[1]).softmax(0)
         return Pi if self.shift else Pi.view(-1, *x.shape[:-1]).movedim(0, -2)
@@ -245,27 +303,112 @@ class ReduLayer(nn.Module):
     def bases(self,
         p:int|None=None,  # directions for each class; d // k unless given
     )->Tensor|None:       # `k d p`; None for signals
-        "Orthonormal directions of each class that its operator leaves least of: the strongest of the features it was built from."
+        "Orthonormal directions of each class: the strongest of the features it was built from."
         if self.shift: return None
         _, C = self.operators()
         k, d, _ = C.shape
         return torch.linalg.eigh(C)[1][..., :p or max(1, d // k)].to(self.C.dtype)
 
-    def objective(self, x):
-        "Rate reduction of the tokens `b n d` under their soft membership: what a step is meant to raise."
+    def objective(self,
+        x:Tensor,  # tokens `b n d`
+    )->Tensor:     # `b`
+        "Rate reduction of the tokens under their soft membership: what a step is meant to raise."
         return rate_reduction(x, self.membership(x).mT, self.eps)
 
+# %% ../../nbs/10_redunet.ipynb #5fd146b9
+def _check_settings(
+    eta:float,   # step size
+    lam:float,   # sharpness
+    eps:float,   # distortion
+    shift:int,   # 0, 1, 2
+):
+    "Raise `ValueError` unless the numbers of a layer make sense."
+    if not 0 < eps < math.inf: raise ValueError(f'eps must be positive and finite, got {eps}')
+    if not math.isfinite(eta): raise ValueError(f'eta must be finite, got {eta}')
+    if not 0 <= lam < math.inf: raise ValueError(f'lam must be finite and ≥ 0, got {lam}')
+    if shift not in (0, 1, 2): raise ValueError(f'shift must be 0 (tokens), 1 (signals) or 2 (images), got {shift!r}')
+
+# %% ../../nbs/10_redunet.ipynb #d9f59655
+def _check_call(
+    x:Tensor,           # tokens or signals
+    shift:int,          # 0, 1, 2
+    sizes:Tensor|None,  # how many tokens each row stands for
+):
+    "Raise `ValueError` unless a layer can be called with these tokens and sizes."
+    if not shift and (x.dim() != 3 or x.shape[1] < 1):
+        raise ValueError(f'expected tokens b n d with n ≥ 1, got {tuple(x.shape)}')
+    if sizes is not None and sizes.shape != x.shape[:-1]:
+        raise ValueError(f'sizes must be b n = {tuple(x.shape[:-1])}, got {tuple(sizes.shape)}')
+
+# %% ../../nbs/10_redunet.ipynb #42d9200e
+class ReduLayer(_Judges):
+    "One gradient step on the rate reduction, its operators fixed by the labelled features it was built from."
+    sense = 1
+    def __init__(self,
+        eta:float=0.5,   # step size η
+        lam:float=500.,  # sharpness λ of the membership, ≥ 0
+        eps:float=0.5,   # distortion ε (not ε²), > 0
+        shift:int=0,     # 0: tokens `n d`; 1 or 2: signals `n c t` or images `n c h w` with all their circular shifts
+    ):
+        super().__init__()
+        _check_settings(eta, lam, eps, shift)
+        self.eta, self.lam, self.eps, self.shift = eta, lam, eps, shift
+        for name in ('E', 'C', 'gamma'): self.register_parameter(name, None)
+
+    def fit(self,
+        Z:Tensor,                # features `n d`, or signals `n c t`, `n c h w`
+        labels:Tensor,           # classes 0 … k−1 `n`, each of them present
+        sizes:Tensor|None=None,  # how many samples each row stands for `n`
+    ):
+        "Set the operators to those of the labelled features; returns the layer."
+        labels, k = _check_labelled(Z, labels, self.eps, self.shift, sizes)
+        w = Z.new_ones(len(Z)) if sizes is None else sizes.to(Z)
+        with torch.no_grad(): self._keep(*_operators_of(Z, labels, k, w, self.eps, self.shift), Z.dtype)
+        return self
+
+    def _step(self, Z, Pi=None):
+        "η(Ez − Σ γ_jπ_jCʲz), with a given membership `k n` or the soft one"
+        with torch.autocast(Z.device.type, enabled=False):
+            V, E, C = self._prepare(Z)
+            step = _gradient(V, E, C, self.gamma.to(V.real.dtype), self.lam, Pi)
+            return self.eta * _unrows(step, Z, self.shift)
+
+    def _next(self, Z, Pi=None):
+        "The features after the step, of unit length"
+        return _normalise(Z + self._step(Z, Pi), tuple(range(1, Z.dim())) if self.shift else -1)
+
+    def transform(self,
+        Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
+    )->Tensor:     # the same shape, each feature of unit length
+        "The next features: each plus its update, divided by its length."
+        _check_features(Z, self.eps)
+        return self._next(Z).to(Z.dtype)
+
+    def forward(self,
+        x:Tensor,                # tokens `b n d`, or signals `n c t`, `n c h w`
+        sizes:Tensor|None=None,  # how many tokens each row stands for `b n`; nothing depends on it here
+    )->Tensor:                   # the update η(Ez − Σ γ_jπ_jCʲz), same shape
+        "The update of each token, which a residual block adds to it."
+        _check_call(x, self.shift, sizes)
+        return self._step(x).to(x.dtype)
+
     def extra_repr(self):
-        built = 'not fitted' if self.E is None else f'width={self.C.shape[-3 if self.shift else -1]}, classes={len(self.gamma)}'
+        "Settings, and what it was built for."
+        built = 'not fitted'
+        if self.E is not None: built = f'width={self.C.shape[-3 if self.shift else -1]}, classes={len(self.gamma)}'
         return f'eta={self.eta}, lam={self.lam}, eps={self.eps}, shift={self.shift}, {built}'
 
-    def _load_from_state_dict(self, state, prefix, *args):
-        "A layer without operators takes their shapes from the state dict; some of them are not enough"
-        for name in ('E', 'C', 'gamma'):
-            t = state.get(prefix + name)
-            if t is not None and getattr(self, name) is None: setattr(self, name, nn.Parameter(torch.empty_like(t)))
-            elif t is None and state and getattr(self, name) is None: args[2].append(prefix + name)
-        super()._load_from_state_dict(state, prefix, *args)
+# %% ../../nbs/10_redunet.ipynb #0c661077
+def _shift_rate(
+    V:Tensor,   # complex rows `*f n c`
+    w:Tensor,   # weight of each signal `n`
+    eps:float,  # distortion ε
+)->Tensor:      # a number
+    "Coding rate of all shifts of the weighted signals, for each position of the grid."
+    c, shifts = V.shape[-1], math.prod(V.shape[:-2])
+    a = c * shifts / (w.sum() * eps**2)
+    G = torch.eye(c, dtype=V.dtype, device=V.device) + a * (V.mH @ (V * w.unsqueeze(-1)))
+    return torch.linalg.slogdet(G).logabsdet.sum() / (2 * shifts)
 
 # %% ../../nbs/10_redunet.ipynb #060a5efd
 def shift_rate_reduction(
@@ -278,56 +421,29 @@ def shift_rate_reduction(
     _check_features(X, eps, X.dim())
     _check_groups(X.flatten(1), Pi)
     V = _rows(X, X.dim() - 2)
-    V, Pi, shifts = V.to(_wide(V)), Pi.to(_wide(V).to_real()), math.prod(X.shape[2:])
-    def rate(w):
-        c = X.shape[1] * shifts / (w.sum() * eps**2)
-        G = torch.eye(X.shape[1], dtype=V.dtype, device=V.device) + c * (V.mH @ (V * w.unsqueeze(-1)))
-        return torch.linalg.slogdet(G).logabsdet.sum() / (2 * shifts)
-    Rc = sum(w.sum() / len(X) * rate(w) for w in Pi.unbind(-1))
-    return (rate(torch.ones_like(Pi[:, 0])) - Rc).to(X.dtype)
+    V = V.to(_wide(V))
+    Pi = Pi.to(V.real.dtype)
+    Rc = sum(w.sum() / len(X) * _shift_rate(V, w, eps) for w in Pi.unbind(-1))
+    return (_shift_rate(V, torch.ones_like(Pi[:, 0]), eps) - Rc).to(X.dtype)
 
 # %% ../../nbs/10_redunet.ipynb #cc1079a6
-def _any_reduction(X, Pi, eps, shift):
-    "Rate reduction of vectors, or of signals with their shifts"
-    return (shift_rate_reduction if shift else rate_reduction)(_at_least_single(X), Pi.to(_at_least_single(X)), eps)
+def _any_reduction(
+    X:Tensor,   # vectors or signals
+    Pi:Tensor,  # membership `n k`
+    eps:float,  # distortion ε
+    shift:int,  # 0, 1, 2
+)->Tensor:      # a number
+    "Rate reduction of vectors, or of signals with their shifts."
+    X = _at_least_single(X)
+    return (shift_rate_reduction if shift else rate_reduction)(X, Pi.to(X), eps)
 
-# %% ../../nbs/10_redunet.ipynb #3c016dd3
-class ReduNet(nn.Module):
-    "Layers built forward from labelled features, then a nearest-subspace classifier on what comes out (Chan et al., 2022)."
-    def __init__(self,
-        depth:int=20,    # layers, ≥ 0
-        eta:float=0.5,   # step size η
-        lam:float=500.,  # sharpness λ of the membership, ≥ 0
-        eps:float=0.5,   # distortion ε (not ε²), > 0
-        shift:int=0,     # 0: vectors `n d`; 1 or 2: signals `n c t` or images `n c h w`, equivariant to circular shifts
-    ):
-        super().__init__()
-        if depth < 0: raise ValueError(f'depth must be ≥ 0, got {depth}')
-        self.layers = nn.ModuleList(ReduLayer(eta, lam, eps, shift) for _ in range(depth))
-        self.head = ReduLayer(eta, lam, eps, shift)
-
-    def fit(self,
-        Z:Tensor,                      # features `n d`, or signals `n c t`, `n c h w`
-        labels:Tensor,                 # classes 0 … k−1 `n`, each of them present
-        sizes:Tensor|None=None,        # how many samples each row stands for `n`
-        membership:str='soft',         # how the features move on while building: 'soft' as new ones will, 'hard' by their labels
-        callback:Callable|None=None,   # called with (layer, features) before each layer and at the end
-        verbose:bool=False,            # print the rate reduction at each of these moments
-    ):
-        "Build all layers from these features; no training, no randomness. Returns the network."
-        if membership not in ('soft', 'hard'): raise ValueError(f"membership must be 'soft' or 'hard', got {membership!r}")
-        labels, k = _check_labels(Z, labels, self.head.eps, self.head.shift, sizes)
-        hard = F.one_hot(labels, k)
-        with torch.no_grad():
-            X = self._start(Z)
-            for l, layer in enumerate([*self.layers, self.head]):
-                if callback is not None: callback(l, X)
-                if verbose: print(f'layer {l}: ΔR = {_any_reduction(X, hard, layer.eps, layer.shift):.4f} nats')
-                layer.fit(X, labels, sizes)
-                if layer is not self.head: X = layer._next(X, hard.mT.to(X) if membership == 'hard' else None).to(X.dtype)
-        return self
-
-    def _start(self, Z): return _normalise(_at_least_single(Z), tuple(range(1, Z.dim())) if self.head.shift else -1).to(Z.dtype)
+# %% ../../nbs/10_redunet.ipynb #4e14ffcf
+class _Forward(nn.Module):
+    "Features through all layers of a network that has been built."
+    def _start(self, Z):
+        "Features of unit length"
+        dims = tuple(range(1, Z.dim())) if self.head.shift else -1
+        return _normalise(_at_least_single(Z), dims).to(Z.dtype)
 
     def trajectory(self,
         Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
@@ -359,3 +475,41 @@ class ReduNet(nn.Module):
     )->Tensor:     # class of each `... n`
         "The nearest subspace of the transformed features."
         with torch.no_grad(): return self.head.predict(self.transform(Z))
+
+# %% ../../nbs/10_redunet.ipynb #3c016dd3
+class ReduNet(_Forward):
+    "Layers built forward from labelled features, then a nearest-subspace classifier (Chan et al., 2022)."
+    def __init__(self,
+        depth:int=20,    # layers, ≥ 0
+        eta:float=0.5,   # step size η
+        lam:float=500.,  # sharpness λ of the membership, ≥ 0
+        eps:float=0.5,   # distortion ε (not ε²), > 0
+        shift:int=0,     # 0: vectors `n d`; 1 or 2: signals `n c t` or images `n c h w`, equivariant to circular shifts
+    ):
+        super().__init__()
+        if depth < 0: raise ValueError(f'depth must be ≥ 0, got {depth}')
+        self.layers = nn.ModuleList(ReduLayer(eta, lam, eps, shift) for _ in range(depth))
+        self.head = ReduLayer(eta, lam, eps, shift)
+
+    def fit(self,
+        Z:Tensor,                      # features `n d`, or signals `n c t`, `n c h w`
+        labels:Tensor,                 # classes 0 … k−1 `n`, each of them present
+        sizes:Tensor|None=None,        # how many samples each row stands for `n`
+        membership:str='soft',         # how features move while building: 'soft' as new ones will, 'hard' by labels
+        callback:Callable|None=None,   # called with (layer, features) before each layer and at the end
+        verbose:bool=False,            # print the rate reduction at each of these moments
+    ):
+        "Build all layers from these features; no training, no randomness. Returns the network."
+        if membership not in ('soft', 'hard'):
+            raise ValueError(f"membership must be 'soft' or 'hard', got {membership!r}")
+        labels, k = _check_labelled(Z, labels, self.head.eps, self.head.shift, sizes)
+        hard = F.one_hot(labels, k)
+        with torch.no_grad():
+            X = self._start(Z)
+            Pi = hard.mT.to(X) if membership == 'hard' else None
+            for l, layer in enumerate([*self.layers, self.head]):
+                if callback is not None: callback(l, X)
+                if verbose: print(f'layer {l}: ΔR = {_any_reduction(X, hard, layer.eps, layer.shift):.4f} nats')
+                layer.fit(X, labels, sizes)
+                if layer is not self.head: X = layer._next(X, Pi).to(X.dtype)
+        return self
