@@ -243,7 +243,6 @@ def survives_further(m, source, notebooks):
     for nb in notebooks:
         with tempfile.TemporaryDirectory() as tmp:
             if not exported_with(m, source, Path(tmp)): return None
-            command = [sys.executable, '-m', 'nbdev.test', '--path', f'nbs/{nb.name}']
             code = f"import sys; from nbdev.test import test_nb; from pathlib import Path; sys.exit(not test_nb(Path('nbs/{nb.name}').resolve(), skip_flags='slow cuda data'.split(), showerr=False)[0])"
             r = subprocess.run([sys.executable, '-c', code], cwd=tmp, env=os.environ | {'PYTHONPATH': tmp}, capture_output=True)
             if r.returncode: return nb.name
@@ -257,6 +256,9 @@ def accepted():
 
 def line_of(m, sources): return sources[m.cell].splitlines()[m.line - 1].strip()
 def key(m, sources): return m.notebook, m.cell, line_of(m, sources), m.old, m.new
+
+def save(path, rows):
+    with open(path, 'w', encoding='utf-8', newline='') as f: csv.writer(f).writerows([[*Mutant._fields[:4], 'code', *Mutant._fields[4:6], 'failed', 'error', 'reason'], *rows])
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -288,11 +290,12 @@ def main():
     if args.list:
         for m in mutants: print(f'{m.notebook} {m.cell}:{m.line} {m.kind}: {m.old}  ->  {m.new}')
         return print(len(mutants), 'changes')
-    excused, rows = accepted(), []
+    excused, rows, broken = accepted(), [], []
     for path in here:
         chosen, start = [m for m in mutants if m.notebook == path.name], time.time()
         if not chosen: continue
         results = test_apart(path.resolve(), chosen, args)
+        if results is None: broken.append(path.name); continue
         caught = alive = known = 0
         for m, failed, error in sorted(results, key=lambda r: (list(sources).index(r[0].cell), r[0].line)):
             if failed is None and args.then: failed, error = survives_further(m, sources[m.cell], args.then), ''
@@ -302,13 +305,13 @@ def main():
             if failed is None:
                 print(f'  {"accepted" if reason else "SURVIVED"} {m.cell}:{m.line} {m.kind}: {m.old[:90]}  ->  {m.new[:90]}')
                 print(f'           {line_of(m, sources)}' + (f'   ({reason})' if reason else ''))
-        print(f'{m.notebook}: {caught} of {caught + alive} caught, {known} accepted, {time.time() - start:.0f} s', flush=True)
-    if args.out:
-        with open(args.out, 'w', encoding='utf-8', newline='') as f: csv.writer(f).writerows([[*Mutant._fields[:4], 'code', *Mutant._fields[4:6], 'failed', 'error', 'reason'], *rows])
+        if args.out: save(args.out, rows)
+        print(f'{path.name}: {caught} of {caught + alive} caught, {known} accepted, {time.time() - start:.0f} s', flush=True)
     caught, alive = sum(bool(r[7]) for r in rows), sum(not r[7] and not r[9] for r in rows)
     share = 100*caught/max(1, caught + alive)
     print(f'all: {caught} of {caught + alive} changes caught ({share:.1f} %), {len(rows) - caught - alive} survivors accepted')
-    sys.exit(share < args.aim)
+    if broken: print('not measured, their tests fail without any change:', *broken)
+    sys.exit(bool(broken) or share < args.aim)
 
 def test_apart(path, chosen, args):
     "`test_notebook` in a process of its own: notebooks don't see each other's state"
@@ -321,7 +324,7 @@ def test_apart(path, chosen, args):
             return []
         pool.start(None, work, 10**6); pool.wait(0)
         results = json.loads(found.read_text(encoding='utf-8')) if found.exists() else 'no result'
-    if isinstance(results, str): sys.exit(results)
+    if isinstance(results, str): print(results, file=sys.stderr); return None
     return [(Mutant(*m), failed, error) for m, failed, error in results]
 
 if __name__ == '__main__': main()
