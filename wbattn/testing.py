@@ -378,7 +378,8 @@ class _RoundsLinearMaps(TorchFunctionMode):
 
 def _clause_statistics(op, x, tol=1e-4, dtype=torch.bfloat16):
     linear = {id(p) for m in op.modules() if isinstance(m, nn.Linear) for p in m.parameters()}
-    if any(p.ndim > 1 and p.shape[-1] > 1 and id(p) not in linear for p in op.parameters()): return
+    own = [p for k, p in op.named_parameters() if id(p) not in linear and not k.endswith('bias')]
+    if any(p.ndim > 1 and p.shape[-1] > 1 for p in own): return                # matrices of its own
     low, t = copy.deepcopy(op).float(), 3*x.float()
     with torch.no_grad(), torch.autocast(x.device.type, dtype=dtype):
         y = low(t)
