@@ -6,10 +6,12 @@
 __all__ = ['assert_close', 'expect_fail', 'assert_same_op', 'check_operator']
 
 # %% ../nbs/01_testing.ipynb #3dd69bd4
-import copy
+import copy, inspect
 from contextlib import contextmanager
 import torch
+import torch.nn.functional as F
 from torch import nn, Tensor
+from torch.overrides import TorchFunctionMode
 
 # %% ../nbs/01_testing.ipynb #ca170123
 def _tensor(
@@ -109,6 +111,11 @@ def _near(
     "Equality up to `tol` times the largest expected entry."
     assert_close(a, b, rtol=0., atol=tol*max(b.detach().abs().max().item(), 1e-30), msg=what)
 
+# %% ../nbs/01_testing.ipynb #ebb22ade
+def _relative(a:Tensor, b:Tensor)->float:
+    "Relative error of `a` against `b` in the Frobenius norm."
+    return ((a.double() - b.double()).norm()/b.double().norm().clamp_min(1e-30)).item()
+
 # %% ../nbs/01_testing.ipynb #a10ff11d
 def _say(ok, text):
     "Raise `AssertionError` with `text` unless `ok`."
@@ -187,6 +194,117 @@ def _clause_objective(op, x, tol):
     for i in range(len(x)): _near(op.objective(x[i:i+1]), r[i:i+1], tol, f'objective of sample {i} depends on the others')
     _say(op.sense in (-1, 1), f'sense is {op.sense}, expected -1 or +1')
 
+# %% ../nbs/01_testing.ipynb #d717e23a
+def _clause_membership_sizes(op, x, tol, takes_sizes=True):
+    if op.membership(x) is None: return                                        # nothing to compare
+    s = torch.randint(1, 4, x.shape[:2], generator=torch.Generator().manual_seed(1)).to(x.device)
+    counts = {'sizes': s.to(x)} if 'sizes' in inspect.signature(op.membership).parameters else {}   # else it must not depend on them
+    if not takes_sizes:
+        if counts and op.membership(x) is not None:
+            with expect_fail(ValueError, 'sizes'): op.membership(x, **counts)
+        return
+    m = op.membership(x, **counts)
+    for i in range(len(x)):
+        long = op.membership(x[i:i+1].repeat_interleave(s[i], 1))
+        _near(m[i:i+1].repeat_interleave(s[i], 2), long, tol, 'the membership of a row of size s differs from that of s equal rows')
+
+# %% ../nbs/01_testing.ipynb #d71e550e
+def _slope(op, x):
+    "Objective of each sample and its gradient by the tokens"
+    t = x.clone().requires_grad_()
+    r = op.objective(t)
+    return r.detach(), torch.autograd.grad(r.sum(), t)[0]
+
+def _clause_rate(op, x, step=1e-4):
+    if op.objective(x) is None: return
+    scale = op.objective(x).abs().max()
+    _say((op.objective(0*x).abs() <= 1e-9*scale).all(), 'the objective of zero tokens is not zero')
+    small = op.objective(0.01*x)
+    _say(small.max() > 0 and small.min() >= -1e-12*scale, 'the objective of small tokens is negative: is its sign right?')
+    r, g = _slope(op, x)
+    norm = g.square().sum((1, 2), keepdim=True).sqrt()
+    _say((norm > 0).any(), 'the objective has no gradient')
+    unit = op.sense*g/norm.clamp_min(1e-30)                                    # two central steps, extrapolated
+    d1, d2 = (op.objective(x + h*unit) - op.objective(x - h*unit) for h in (step, step/2))
+    _near((8*d2 - d1)/(6*step), op.sense*norm[:, 0, 0], 1e-5, 'a step along the gradient does not move the objective as `sense` says')
+
+# %% ../nbs/01_testing.ipynb #5be3e61b
+def _tied(op):
+    "A copy with orthonormal codes and the transposed map behind them, where `qkv` and `proj` are maps of their own; no biases"
+    op = copy.deepcopy(op)
+    for k, p in op.named_parameters():
+        if k.endswith('bias'): p.data.zero_()
+    codes, out = getattr(op, 'qkv', None), getattr(op, 'proj', None)
+    if codes is not None:
+        w = codes.weight.data
+        tall = w.shape[0] >= w.shape[1]
+        q = torch.linalg.qr(w if tall else w.mT)[0]
+        w.copy_(q if tall else q.mT)
+        if out is not None: out.weight.data.copy_(w.mT)
+    return op
+
+# %% ../nbs/01_testing.ipynb #8b01de67
+def _token_kinds(op, x, draws=8):
+    "Gaussian tokens and tokens near half of the directions of one subspace each, small and of unit variance"
+    rng, u = torch.Generator().manual_seed(2), op.bases()
+    h, d, p = u.shape
+    normal = torch.randn(draws*len(x), x.shape[1], d, generator=rng, dtype=torch.float64).to(x)
+    group = torch.randint(h, normal.shape[:2], generator=rng).to(x.device)
+    code = torch.randn(*normal.shape[:2], p, generator=rng, dtype=torch.float64).to(x)
+    code[..., (p + 1)//2:] *= 0.1
+    lines = torch.einsum('bnp,bndp->bnd', code, u.detach()[group])
+    return [s*t for t in (normal, lines) for s in (0.1, 1.)]
+
+# %% ../nbs/01_testing.ipynb #7c2c05de
+def _direction(op, x):
+    "Cosine of the operator's step with the gradient of its objective, at equal size of the tokens; the mean over samples"
+    with torch.no_grad(): y = op(x)
+    g = _slope(op, x)[1]
+    def dot(a, b): return (a*b).sum((1, 2), keepdim=True)
+    y = y - dot(y, x)/dot(x, x)*x
+    return (dot(y, g)/(dot(y, y)*dot(g, g)).sqrt().clamp_min(1e-30)).mean().item()
+
+def _clause_sense(op, x, tokens=None, clear=0.05):
+    if op.objective(x) is None: return
+    op = _tied(op)
+    found = [_direction(op, t) for t in (_token_kinds(op, x) if tokens is None else [tokens(op)])]
+    clearest = max(found, key=abs)
+    if abs(clearest) < clear: return
+    _say(clearest*op.sense > 0, f'sense is {op.sense}, but the steps go the other way (mean cosine with the gradient {clearest:.2f})')
+
+# %% ../nbs/01_testing.ipynb #f9b2bdb7
+def _clause_seeds(op, x):
+    drawn = [m for m in op.modules() if isinstance(getattr(m, 'seed', None), int)]
+    if not drawn: return                                                      # nothing random in it
+    first, other = op(x), copy.deepcopy(op)
+    for m in other.modules():
+        if isinstance(getattr(m, 'seed', None), int): m.seed += 1
+    _say(_relative(other(x), first) > 1e-6, 'two seeds give the same update')
+    _say(torch.equal(op(x), first), 'after another seed was used, the same seed gives another update')
+    _say(torch.equal(copy.deepcopy(op)(x), first), 'two operators of equal seed differ')
+
+# %% ../nbs/01_testing.ipynb #e5c83c24
+def _clause_scales(op, x, single_tol=1e-3):
+    for k, p in op.named_parameters():
+        if k.endswith('bias'): p.data.zero_()
+    single, scales = copy.deepcopy(op).float(), [10.**-k for k in range(0, 9, 2)]
+    with torch.no_grad(): ys = [op(t*x)/t for t in scales]
+    size = max(y.norm() for y in ys).clamp_min(1e-30)
+    moved = [((a - b).norm()/size).item() for a, b in zip(ys, ys[1:])]
+    for t, before, now in zip(scales[2:], moved, moved[1:]):
+        if before > 0.05: continue                                             # not yet at rest
+        _say(now <= before/2 + 1e-8, f'the update at scale {t:.0e} is no longer that of small tokens: it moved by {now:.2g} after {before:.2g}')
+    for t, y in zip(scales, ys):
+        with torch.no_grad(): err = _relative(single((t*x).float())/t, copy.deepcopy(single).double()((t*x).float().double())/t)
+        _say(err <= single_tol, f'relative error {err:.2g} in single precision at scale {t:.0e}')
+    for f, dtype in ((op, torch.float64), (single, torch.float32)):
+        for t in (1e-18, 1e-14, 1e-10, 1e3, 1e6):
+            z = (t*x).to(dtype).requires_grad_()
+            y = f(z)
+            _say(y.isfinite().all(), f'the update is not finite at scale {t:.0e} in {dtype}')
+            g, = torch.autograd.grad(y.sum(), z)
+            _say(g.isfinite().all(), f'the gradient is not finite at scale {t:.0e} in {dtype}')
+
 # %% ../nbs/01_testing.ipynb #d1a5d25d
 def _clause_gradients(op, x):
     zeros, equal = x.clone(), x[:, :1].expand_as(x)
@@ -229,10 +347,6 @@ def _clause_state(op, x, fresh=None):
     _say(torch.equal(other(x), op(x)), 'a second instance with the same state dict gives another update')
 
 # %% ../nbs/01_testing.ipynb #26d65ae7
-def _relative(a:Tensor, b:Tensor)->float:
-    "Relative error of `a` against `b` in the Frobenius norm."
-    return ((a.double() - b.double()).norm()/b.double().norm().clamp_min(1e-30)).item()
-
 def _clause_autocast(op, x, tol, dtype=torch.bfloat16):
     low = copy.deepcopy(op).float()
     t = x.float().requires_grad_()
@@ -250,6 +364,28 @@ def _clause_half(op, x, tol, dtype=torch.bfloat16):
     _say(y.isfinite().all(), f'non-finite values in {dtype}')
     err = _relative(y, copy.deepcopy(low).double()(t.double()))
     _say(err <= tol, f'relative error {err:.2g} in {dtype}, at most {tol} is allowed')
+
+# %% ../nbs/01_testing.ipynb #176cd411
+class _RoundsLinearMaps(TorchFunctionMode):
+    "Autocast for linear maps and fused attention alone"
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        def call(): return func(*args, **kwargs)
+        tensors = [t for t in args if isinstance(t, Tensor)]
+        if func in (F.linear, F.scaled_dot_product_attention) or not tensors: return call()
+        if len({t.dtype for t in tensors if t.is_floating_point()}) > 1: return call()
+        with torch.autocast(tensors[0].device.type, enabled=False): return call()
+
+def _clause_statistics(op, x, tol=1e-4, dtype=torch.bfloat16):
+    linear = {id(p) for m in op.modules() if isinstance(m, nn.Linear) for p in m.parameters()}
+    own = [p for k, p in op.named_parameters() if id(p) not in linear and not k.endswith('bias')]
+    if any(p.ndim > 1 and p.shape[-1] > 1 for p in own): return                # matrices of its own
+    low, t = copy.deepcopy(op).float(), 3*x.float()
+    with torch.no_grad(), torch.autocast(x.device.type, dtype=dtype):
+        y = low(t)
+        with _RoundsLinearMaps(): z = low(t)
+    err = _relative(y, z)
+    _say(err <= tol, f'autocast rounds more than the linear maps: relative difference {err:.2g}')
 
 # %% ../nbs/01_testing.ipynb #c462aeb7
 def _clause_compile(op, x, backend='aot_eager'):
@@ -290,6 +426,7 @@ def check_operator(
     half_tol:float=0.05,       # relative error allowed in bfloat16 and under autocast
     tol:float=1e-10,           # difference allowed in float64, as a share of the largest entry
     seed:int=0,                # of the tokens
+    sense_tokens=None,         # function of the operator that gives tokens `b n d` on which its step must go the way of `sense`; None: four kinds
 ):
     "Raise `AssertionError`, naming the clause, unless `op` keeps the contract of an operator."
     device = next((p.device for p in op.parameters()), torch.device('cpu'))
@@ -302,6 +439,7 @@ def check_operator(
         'sizes':           lambda op: _clause_sizes(op, x, tol) if takes_sizes else _clause_refuses_sizes(op, x),
         'shape of sizes':  lambda op: _clause_sizes_shape(op, x),
         'membership':      lambda op: _clause_membership(op, x),
+        'sizes of membership': lambda op: _clause_membership_sizes(op, x, tol, takes_sizes),
         'bases':           lambda op: _clause_bases(op, x),
         'objective':       lambda op: _clause_objective(op, x, tol),
         'gradients':       lambda op: _clause_gradients(op, x),
@@ -310,7 +448,12 @@ def check_operator(
         'autocast':        lambda op: _clause_autocast(op, x, half_tol),
         'half precision':  lambda op: _clause_half(op, x, half_tol),
         'compile':         lambda op: _clause_compile(op, x, backend) if compile else None,
-        'wrong shapes':    lambda op: _clause_errors(op, x)}
+        'wrong shapes':    lambda op: _clause_errors(op, x),
+        'rate':            lambda op: _clause_rate(op, x),
+        'statistics':      lambda op: _clause_statistics(op, x),
+        'seeds':           lambda op: _clause_seeds(op, x),
+        'scales':          lambda op: _clause_scales(op, x),
+        'sense':           lambda op: _clause_sense(op, x, sense_tokens)}
     for name, clause in clauses.items():
         try: clause(copy.deepcopy(op).double().eval())
         except Exception as e:
