@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['DIGITS_PER_CLASS', 'DIGITS_MEAN', 'DIGITS_STD', 'check_option', 'LabelledImages', 'ImageArrays', 'BatchDL',
-           'ImageLoaders', 'as_loaders', 'array_dls', 'shuffled_classes', 'stratified_split', 'holdout_split',
-           'digits_arrays', 'shift_mat', 'TrainAffine', 'affine_tfms', 'digits_dls']
+           'ImageLoaders', 'as_loaders', 'array_dls', 'stratified_split', 'holdout_split', 'digits_arrays', 'shift_mat',
+           'TrainAffine', 'affine_tfms', 'digits_dls']
 
 # %% ../../nbs/40_arrays.ipynb #88306004
 import random
@@ -205,12 +205,13 @@ def array_dls(
         ds = ImageArrays(x, y, vocab, split_idx=int(i > 0))
         if i == 0 and bs > len(ds): raise ValueError(f"bs={bs} is more than the {len(ds)} training images")
         tfms = [*(batch_tfms if i == 0 else ()), Normalize(*(o.clone() for o in stats))]
-        return BatchDL(ds, bs=(val_bs or 4*bs) if i else bs, shuffle=i == 0, drop_last=i == 0, num_workers=0, after_batch=tfms)
+        size = bs if i == 0 else val_bs or 4*bs
+        return BatchDL(ds, bs=size, shuffle=i == 0, drop_last=i == 0, num_workers=0, after_batch=tfms)
     dls = [loader(i, x, y) for i,(x,y) in enumerate(parts)]
     return as_loaders(dls, seed, device, name=name, mean=mean, std=std)
 
 # %% ../../nbs/40_arrays.ipynb #59d1a3f4
-def shuffled_classes(
+def _shuffled_classes(
     y,     # labels `n`
     seed=0 # of the permutations
 ):         # yields each class, and the indices of its members in random order
@@ -227,7 +228,7 @@ def stratified_split(
 )->tuple:     # indices of the training, validation and test parts, each sorted
     "Split indices so that every class has `n_valid` and `n_test` members in those parts."
     parts,out = ([],[],[]),n_valid + n_test
-    for c,idx in shuffled_classes(y, seed):
+    for c,idx in _shuffled_classes(y, seed):
         if len(idx) <= out: raise ValueError(f"class {c} has {len(idx)} members; expected more than {n_valid}+{n_test}")
         cuts = len(idx) - out, len(idx) - n_test
         for part,i in zip(parts, np.split(idx, cuts)): part.append(i)
@@ -241,7 +242,7 @@ def holdout_split(
 )->tuple:     # indices to train on, and held out, each sorted
     "Hold out a fraction of every class, at least one image where there are two."
     out = []
-    for _,idx in shuffled_classes(y, seed):
+    for _,idx in _shuffled_classes(y, seed):
         n = max(round(fraction*len(idx)), 1)
         out.append(idx[:min(n, len(idx) - 1)])
     out = np.sort(np.concatenate(out))

@@ -41,16 +41,20 @@ def _cifar(root, draw, y, tv, fine):
     for files,labels in ((tv.train_list, y['train']), (tv.test_list, y['test'])):
         for (f,_),part in zip(files, np.array_split(labels, len(files))):
             rows = np.stack([draw(c).transpose(2,0,1).ravel() for c in part])
-            named = dict(fine_labels=part.tolist(), coarse_labels=(part//5).tolist()) if fine else dict(labels=part.tolist())
-            (d/f).write_bytes(pickle.dumps(dict(data=rows, batch_label=f, filenames=[f'{i}.png' for i in range(len(part))], **named)))
-    (d/tv.meta['filename']).write_bytes(pickle.dumps({tv.meta['key']:[f'thing {c}' for c in range(100 if fine else 10)]}))
+            named = dict(labels=part.tolist())
+            if fine: named = dict(fine_labels=part.tolist(), coarse_labels=(part//5).tolist())
+            names = [f'{i}.png' for i in range(len(part))]
+            (d/f).write_bytes(pickle.dumps(dict(data=rows, batch_label=f, filenames=names, **named)))
+    classes = [f'thing {c}' for c in range(100 if fine else 10)]
+    (d/tv.meta['filename']).write_bytes(pickle.dumps({tv.meta['key']:classes}))
 
 # %% ../../nbs/44_fixtures.ipynb #2e24c205
-def _svhn(root, draw, y):
+def _svhn(root, draw, parts):
     from scipy.io import savemat
-    for part,labels in y.items():
+    for part,labels in parts.items():
         x = np.stack([draw(c) for c in labels], -1)             # h w 3 n
-        savemat(root/tvd.SVHN.split_list[part][1], dict(X=x, y=np.where(labels == 0, 10, labels)[:,None].astype(np.uint8)))
+        y = np.where(labels == 0, 10, labels)[:,None].astype(np.uint8)
+        savemat(root/tvd.SVHN.split_list[part][1], dict(X=x, y=y))
 
 # %% ../../nbs/44_fixtures.ipynb #f777d18d
 def _flowers(root, draw, y):
