@@ -5,14 +5,14 @@
 # %% auto #0
 __all__ = ['RULES', 'RECIPES', 'MAIN_ARCH', 'Recipe', 'check_field', 'derive', 'get_recipe', 'recipe_table']
 
-# %% ../../nbs/50_recipes.ipynb #477a6ff7
+# %% ../../nbs/50_recipes.ipynb #bfde2678
 import json, math
 import pandas as pd
 from dataclasses import asdict, dataclass, field, fields, replace
 from fastcore.basics import patch
 from ..data import nearest
 
-# %% ../../nbs/50_recipes.ipynb #ac9dae7b
+# %% ../../nbs/50_recipes.ipynb #4a026454
 @dataclass
 class Recipe:
     "Everything that decides a training run, besides data, architecture and seed."
@@ -57,7 +57,7 @@ class Recipe:
         for name in RULES: check_field(self, name)
         if self.bs % self.accum: raise ValueError(f"bs={self.bs}; expected a multiple of accum={self.accum}")
 
-# %% ../../nbs/50_recipes.ipynb #ee58974a
+# %% ../../nbs/50_recipes.ipynb #9a01eed7
 def _whole(least): return (lambda v: v == int(v) and v >= least), f"a whole number of at least {least}"
 def _one_of(*names): return (lambda v: v in names), ' or '.join(map(repr, names))
 def _optional(rule): return (lambda v: v is None or rule[0](v)), f"{rule[1]}, or None"
@@ -67,7 +67,7 @@ _number = (lambda v: 0 <= v < math.inf), "a number of at least 0"
 _share = (lambda v: 0 <= v < 1), "in [0, 1)"
 _probability = (lambda v: 0 <= v <= 1), "in [0, 1]"
 
-# %% ../../nbs/50_recipes.ipynb #01e54212
+# %% ../../nbs/50_recipes.ipynb #74d94753
 RULES = dict(
     epochs=_whole(1), bs=_whole(1), accum=_whole(1), lr_bs=_whole(0), threads=_whole(0),
     opt=_one_of('adamw', 'lion'), schedule=_one_of('one_cycle', 'cosine'), amp=_one_of('auto', 'bf16', 'fp16', 'none'),
@@ -76,7 +76,7 @@ RULES = dict(
     mix_prob=_probability, mix_switch_prob=_probability,
     warmup_epochs=_optional(_number), warmup_lr=_optional(_number), min_lr=_optional(_number)) # what a field may hold
 
-# %% ../../nbs/50_recipes.ipynb #c50eb5cd
+# %% ../../nbs/50_recipes.ipynb #d65da6a4
 def check_field(
     recipe:Recipe, # whose field is checked
     name:str,      # of the field, one of `RULES`
@@ -88,13 +88,13 @@ def check_field(
     except (TypeError, ValueError, OverflowError): fits = False # text for a number, NaN, infinity
     if not fits: raise ValueError(f"{name}={value!r}; expected {expected}")
 
-# %% ../../nbs/50_recipes.ipynb #df8adaaf
+# %% ../../nbs/50_recipes.ipynb #ad7a6b1d
 @patch(as_prop=True)
 def peak_lr(self:Recipe)->float:
     "The highest learning rate that is used."
     return self.lr * self.bs / self.lr_bs if self.lr_bs else self.lr
 
-# %% ../../nbs/50_recipes.ipynb #7aaa20a9
+# %% ../../nbs/50_recipes.ipynb #03e194da
 @patch
 def to_json(self:Recipe)->str:
     "The recipe as text."
@@ -108,7 +108,7 @@ def from_json(
     "The recipe that `text` holds."
     return cls(**json.loads(text))
 
-# %% ../../nbs/50_recipes.ipynb #1d29c630
+# %% ../../nbs/50_recipes.ipynb #6d858006
 def derive(
     base:Recipe, # the recipe to start from
     source:str,  # where the new numbers come from
@@ -124,7 +124,7 @@ def derive(
         else: said[name], new[name] = source, value
     return replace(base, **new, source=said)
 
-# %% ../../nbs/50_recipes.ipynb #b4ab97c8
+# %% ../../nbs/50_recipes.ipynb #1f091f2c
 _DEIT = "DeiT's script"
 _common = derive(Recipe(), _DEIT, opt='adamw', lr=5e-4, lr_bs=512, wd=0.05, schedule='cosine',
     warmup_epochs=5, warmup_lr=1e-6, min_lr=1e-5, moms=(0.9, 0.9, 0.9), sqr_mom=0.999, opt_eps=1e-8, clip=0.,
@@ -133,14 +133,14 @@ _common = derive(Recipe(), _DEIT, opt='adamw', lr=5e-4, lr_bs=512, wd=0.05, sche
 _deit = derive(_common, "DeiT's training command: 4 × 256", epochs=300, bs=1024)
 _deit = derive(_deit, _DEIT, model=dict(drop_path_rate=0.1))
 
-# %% ../../nbs/50_recipes.ipynb #52d5abd2
+# %% ../../nbs/50_recipes.ipynb #959949cb
 _tost = derive(_common, "XCiT's script, which ToST uses", epochs=400)
 _tost = derive(_tost, "ToST's training command: 8 × 128 (its text: 2048)", bs=1024)
 _eca = derive(_tost, "ECA, appendix B.4", lr=5e-4, epochs=500)
 _eca = derive(_eca, "the protocol that ECA follows (ToST); not said in the paper", lr_bs=512)
 _dmst = derive(_tost, "DMSA, appendix C", lr=2e-4, lr_bs=0, epochs=400, bs=512)
 
-# %% ../../nbs/50_recipes.ipynb #e6bfa037
+# %% ../../nbs/50_recipes.ipynb #af8377d1
 _crate_data = dict(augment='pretrain', auto_augment='none', reprob=0., repeated_aug=1)
 _crate = derive(Recipe(), "CRATE, section on ImageNet training", opt='lion', lr=2.4e-4, wd=0.5, bs=2048, epochs=150,
     schedule='cosine', warmup_epochs=5, label_smoothing=0.1, data=_crate_data)
@@ -148,12 +148,12 @@ _crate = derive(_crate, "CRATE's script", min_lr=0., data=dict(img_size=224, int
 _crate = derive(_crate, "Lion's defaults", moms=(0.9, 0.9, 0.9), sqr_mom=0.99)
 _crate = derive(_crate, "DeiT's script; CRATE's starts at 1/20 of its rate", warmup_lr=1e-6)
 
-# %% ../../nbs/50_recipes.ipynb #5e61e104
+# %% ../../nbs/50_recipes.ipynb #d7d6d6a5
 _crate_readme = derive(_crate, "CRATE's README, training command (wd 0.04 in older versions)", lr=2e-4, wd=0.05, bs=512, epochs=200)
 _crate_readme = derive(_crate_readme, "CRATE's main.py: 20 epochs, from 1/20 of the rate", warmup_epochs=20, warmup_lr=1e-5)
 _crate_readme = derive(_crate_readme, "CRATE's main.py: one group of all parameters", decay_all=True)
 
-# %% ../../nbs/50_recipes.ipynb #18bf5ba5
+# %% ../../nbs/50_recipes.ipynb #e6ca07b0
 _finetune = derive(Recipe(), "CRATE's fine-tuning script, which ToST follows", opt='adamw', wd=0.01, schedule='cosine',
     warmup_epochs=0, min_lr=0., moms=(0.9, 0.9, 0.9), sqr_mom=0.999, opt_eps=1e-8, label_smoothing=0., mixup=0.,
     cutmix=0., clip=0., ema=0., data=dict(augment='finetune', img_size=224))
@@ -162,17 +162,17 @@ _finetune_eca = derive(_finetune, "ECA, appendix B.4", lr=1e-4, bs=256)
 _finetune_eca30 = derive(_finetune_eca, "ECA, text on Table 1", epochs=30)
 _finetune_dmst = derive(_finetune, "DMSA, appendix C", lr=1e-3, wd=0.05, epochs=200, bs=256)
 
-# %% ../../nbs/50_recipes.ipynb #1a8f2cb7
+# %% ../../nbs/50_recipes.ipynb #23d4bef1
 _finetune_tost = derive(_finetune, "ToST's fine-tuning script", decay_all=True, model=dict(drop_path_rate=0.))
 _finetune_crate = derive(_finetune, "CRATE's fine-tuning script", decay_all=True)
 _finetune_crate = derive(_finetune_crate, "CRATE's README, table on fine-tuning", lr=5e-5, epochs=200, bs=256)
 _finetune_crate400 = derive(_finetune_crate, "CRATE's README, table on fine-tuning", lr=1e-4, epochs=400)
 
-# %% ../../nbs/50_recipes.ipynb #54ea93f9
+# %% ../../nbs/50_recipes.ipynb #92201af4
 _cifar = derive(_tost, "ToST, Table 8; ECA, Table 9", epochs=400)
 _cifar = derive(_cifar, "ours", bs=256, data=dict(img_size=32, augment='light'), model=dict(patch_size=4))
 
-# %% ../../nbs/50_recipes.ipynb #bbb521eb
+# %% ../../nbs/50_recipes.ipynb #f2fd17ab
 RECIPES = {
     'digits': Recipe(epochs=40, bs=64, lr=1.5e-3, wd=0.05, label_smoothing=0.1, threads=1),
     'cifar10': _cifar, 'cifar100': _cifar, 'svhn': _cifar,
@@ -188,7 +188,7 @@ for _size,_bs in dict(tiny=2048, small=1024, medium=512, base=256, base_plus=256
 
 MAIN_ARCH = dict(digits='wb_eca_digits_patch2_8') # what a data set is trained with unless told otherwise
 
-# %% ../../nbs/50_recipes.ipynb #782f9d5a
+# %% ../../nbs/50_recipes.ipynb #909a9463
 def _fits(key, what, arch):
     "Is the recipe `key` for this data and architecture?"
     data, _, family = key.partition('/')
@@ -199,7 +199,7 @@ def _lookup(what, arch):
     keys = [k for k in RECIPES if _fits(k, what, arch)]
     return RECIPES[max(keys, key=len)] if keys else None
 
-# %% ../../nbs/50_recipes.ipynb #96f8b54d
+# %% ../../nbs/50_recipes.ipynb #5c1835ac
 def get_recipe(
     data:str,       # name of a data set
     arch:str=None,  # architecture
@@ -211,7 +211,7 @@ def get_recipe(
     "The recipe for a data set and architecture, with changes."
     begin = f'{variant}:' if variant else ''
     keys = [f'finetune-{data}', 'finetune'] if finetune else [data]
-    found = [r for k in keys if (r := _lookup(begin + k, arch or ''))]
+    found = [r for k in keys if (r := _lookup(f'{begin}{k}', arch or ''))]
     if variant and not found:
         have = ', '.join(k for k in RECIPES if ':' in k)
         raise ValueError(f"no recipe {variant!r} of {keys[-1]} for {arch}; there are: {have}")
@@ -219,7 +219,7 @@ def get_recipe(
     recipe = found[0] if found else Recipe()
     return derive(recipe, 'changed', **changes) if changes else recipe
 
-# %% ../../nbs/50_recipes.ipynb #bf685a6a
+# %% ../../nbs/50_recipes.ipynb #b7db166b
 def _rows(recipe):
     "Name, value and source of every field that is set."
     usual = Recipe()
@@ -229,7 +229,7 @@ def _rows(recipe):
         elif name != 'source' and (name in recipe.source or value != getattr(usual, name)): yield name, value
     if recipe.lr_bs: yield 'peak_lr', recipe.peak_lr
 
-# %% ../../nbs/50_recipes.ipynb #f1562d73
+# %% ../../nbs/50_recipes.ipynb #b6a56bac
 def recipe_table(
     recipe:Recipe, # such as `get_recipe('imagenet', 'wb_eca_small_patch16_224')`
 )->pd.DataFrame:   # value (as text) and source of every field that is set
