@@ -82,7 +82,10 @@ def top5(
 # %% ../../nbs/55_callbacks.ipynb #97f33bc6
 class SampleMean(AvgMetric):
     "Mean of `func(pred, target)` over the images of all processes, each counted once."
-    def accumulate(self, learn):
+    def accumulate(self,
+        learn, # with the batch, its predictions and its loader
+    ):
+        "Add a batch."
         n = find_bs(learn.yb)
         if hasattr(learn.dl, 'real'): n = learn.dl.real(n) # without what fills up the shares
         if not n: return
@@ -130,7 +133,10 @@ class EMAMetric(Metric):
         metric:Metric, # the same of the weights themselves
     ): self.metric = metric
     def reset(self): self.metric.reset()
-    def accumulate(self, learn):
+    def accumulate(self,
+        learn, # with an `ema` callback
+    ):
+        "Add a batch."
         pred = learn.pred
         if learn.fitting: learn.pred = learn.ema.pred2 # else the model is what it is
         self.metric.accumulate(learn)

@@ -36,7 +36,11 @@ class WBLearner(Learner):
     recipe, arch, accum, fitting = None, None, 1, False
     stop = 0                              # the signal that asked to stop, see `stop_on_signals`
     first_epoch, skip, skipped = 0, 0, noop # epochs and batches that are done, and what to do after those batches
-    def fit(self, *args, **kwargs):
+    def fit(self,
+        *args,   # fastai's: epochs, lr, …
+        **kwargs # fastai's: wd, cbs, …
+    ):
+        "Train; meanwhile `fitting` is true."
         self.fitting = True
         try: return super().fit(*args, **kwargs)
         finally: self.fitting = False
@@ -143,7 +147,7 @@ def make_model(
 
 # %% ../../nbs/56_learner.ipynb #6803f3fb
 def data_shape(
-    dls:DataLoaders,
+    dls:DataLoaders, # ours say it themselves; of others a batch is looked at
 )->tuple: # classes, channels, (height, width)
     "What a model must know about the data."
     classes = getattr(dls, 'num_classes', None) or get_c(dls)
@@ -176,7 +180,7 @@ def _metrics(metrics, classes, recipe):
 
 # %% ../../nbs/56_learner.ipynb #3769dce4
 def recipe_cbs(
-    recipe:Recipe,
+    recipe:Recipe, # what it asks for
     classes:int, # of the data
     part:int,    # images that a process loads at once
     device,      # where the model will be
