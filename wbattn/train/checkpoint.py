@@ -25,7 +25,8 @@ def rng_state(
 )->dict:      # of plain Python values and tensors
     "States of all random number generators a run draws from."
     name, keys, *rest = np.random.get_state()
-    return dict(python=random.getstate(), torch=torch.get_rng_state(), numpy=[name, torch.from_numpy(keys.astype(np.int64)), *rest],
+    return dict(python=random.getstate(), torch=torch.get_rng_state(),
+        numpy=[name, torch.from_numpy(keys.astype(np.int64)), *rest],
         cuda=[torch.cuda.get_rng_state()] if torch.cuda.is_initialized() else [], # of this process's GPU
         loaders=[_own_rng(dl).getstate() for dl in dls.loaders] if dls else [])
 
@@ -71,12 +72,14 @@ def load_learner_state(
 def versions()->dict:
     "Versions of Python and of the libraries a run depends on."
     import einops, fastai, sklearn, timm, torchvision, wbattn
-    libs = dict(wbattn=wbattn, torch=torch, torchvision=torchvision, fastai=fastai, timm=timm, einops=einops, numpy=np, scikit_learn=sklearn)
-    return dict(python=platform.python_version(), **{k: str(getattr(m, '__version__', '?')) for k,m in libs.items()})
+    libs = wbattn, torch, torchvision, fastai, timm, einops, np, sklearn
+    names = {'sklearn': 'scikit_learn'}
+    return {'python': platform.python_version()} | {
+        names.get(m.__name__, m.__name__): str(getattr(m, '__version__', '?')) for m in libs}
 
 # %% ../../nbs/57_checkpoint.ipynb #ca29493b
 class Checkpoint(Callback):
-    "Write everything that decides the rest of the run: before the first epoch, after every epoch, and when a signal stops it."
+    "Write all that decides the rest of a run: before the first epoch, after every epoch, when a signal stops it."
     order, remove_on_fetch = 95, True
     def __init__(self,
         path,              # file of the newest checkpoint; `best.pt` and older ones go beside it
@@ -180,7 +183,7 @@ def _go_on(self:Checkpoint):
         mine = states[rank] if rank < len(states) else rng_state() | {'loaders': states[0]['loaders']}
         set_rng_state(mine, self.dls)
     put(state['begin'])
-    if state['step']: self.learn.skip, self.learn.skipped = state['step']*self.learn.accum, lambda: put(state['rng'])
+    if state['step']: self.learn.skip, self.learn.after_skip = state['step']*self.learn.accum, lambda: put(state['rng'])
 
 # %% ../../nbs/57_checkpoint.ipynb #f9cab05d
 def load_checkpoint(

@@ -35,7 +35,7 @@ class WBLearner(Learner):
     "A fastai `Learner` that knows its recipe and can begin anywhere in a run."
     recipe, arch, accum, fitting = None, None, 1, False
     stop = 0                              # the signal that asked to stop, see `stop_on_signals`
-    first_epoch, skip, skipped = 0, 0, noop # epochs and batches that are done, and what to do after those batches
+    first_epoch, skip, after_skip = 0, 0, noop # epochs and batches that are done, what to do after those batches
     def fit(self,
         *args,   # fastai's: epochs, lr, …
         **kwargs # fastai's: wd, cbs, …
@@ -75,7 +75,8 @@ def all_batches(self:WBLearner):
     "Train on the batches of an epoch that are still to be done, or evaluate all."
     if not self.training: return Learner.all_batches(self)
     self.n_iter, skip, self.skip = self.epoch_batches, self.skip, 0
-    if self.n_iter == 0: raise ValueError(f"{len(self.dls.train)} batches an epoch don't make one step of accum={self.accum}")
+    if self.n_iter == 0:
+        raise ValueError(f"{len(self.dls.train)} batches an epoch don't make one step of accum={self.accum}")
     if skip == self.n_iter: return self._pass(skip) # nothing is left to train, nothing needs to be loaded
     for i, b in enumerate(islice(self.dl, self.n_iter)):
         if i >= skip: self.one_batch(i, b)
@@ -87,7 +88,7 @@ def _pass(self:WBLearner, n):
     "Count `n` batches as done."
     for _ in range(n): self.pct_train += 1./(self.n_iter*self.n_epoch) # as training adds it up, to the last bit
     self.train_iter += n
-    self.skipped()
+    self.after_skip()
 
 # %% ../../nbs/56_learner.ipynb #0120db07
 @patch
@@ -235,7 +236,8 @@ def _learner(dls, model, recipe, metrics):
     loss = TargetLoss if recipe.mixup or recipe.cutmix else CrossEntropyLossFlat
     groups = partial(decay_groups, layer_decay=recipe.layer_decay, decay_all=recipe.decay_all)
     learn = WBLearner(dls, model, loss_func=loss(label_smoothing=recipe.label_smoothing), opt_func=opt_func(recipe),
-        splitter=groups, lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms, metrics=metrics, cbs=[StopOnNonFinite(), Speed()])
+        splitter=groups, lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms, metrics=metrics,
+        cbs=[StopOnNonFinite(), Speed()])
     learn.recorder.loss = SampleLoss(learn)
     _report(learn)
     return learn

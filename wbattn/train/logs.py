@@ -64,7 +64,7 @@ class EpochLines(Callback):
 
 # %% ../../nbs/53_logs.ipynb #d35914ab
 class CSVLog(Callback):
-    "One line per epoch in a CSV file: epoch, losses, metrics, highest learning rate, seconds, training images per second."
+    "One line per epoch in a CSV file: epoch, losses, metrics, highest learning rate, seconds, images per second."
     order, remove_on_fetch = 62, True
     def __init__(self,
         path, # of the file

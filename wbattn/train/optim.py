@@ -66,7 +66,8 @@ class AdamW(GroupOptim):
     ):
         params = list(params)
         fused = all(_can_fuse(p) for p in _tensors(params))
-        super().__init__(params, torch.optim.AdamW, lr=float(lr), betas=(mom, sqr_mom), eps=eps, weight_decay=wd, fused=fused)
+        super().__init__(params, torch.optim.AdamW, lr=float(lr), betas=(mom, sqr_mom), eps=eps, weight_decay=wd,
+                         fused=fused)
         self.set_hypers(wd=wd, lr=lr)
 
 # %% ../../nbs/54_optim.ipynb #646867db
