@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['attn_layers', 'mlp_layers', 'token_mlp', 'WhiteBoxTransformer', 'fit_positions']
 
-# %% ../../nbs/31_transformer.ipynb #fc31f5f0
+# %% ../../nbs/31_transformer.ipynb #697065ad
 from functools import partial
 from typing import Callable
 import torch
@@ -23,10 +23,10 @@ from ..eca import ECAttention
 from .layers import Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed
 from ..tssa import TSSA
 
-# %% ../../nbs/31_transformer.ipynb #948ca729
+# %% ../../nbs/31_transformer.ipynb #c6bc8939
 attn_layers = dict(eca=ECAttention, tssa=TSSA, dmsa=DMSA, mssa=MSSA, softmax=SoftmaxAttention, xca=XCA)
 
-# %% ../../nbs/31_transformer.ipynb #7ad8cb30
+# %% ../../nbs/31_transformer.ipynb #0dc3f58a
 def token_mlp(
     dim:int,        # width of a token
     ratio:float=4., # width of the hidden layer, in widths of a token
@@ -37,31 +37,33 @@ def token_mlp(
 
 mlp_layers = dict(mlp=token_mlp, ista=ISTA, none=None)
 
-# %% ../../nbs/31_transformer.ipynb #524544b9
+# %% ../../nbs/31_transformer.ipynb #ce26ad36
 def _lookup(kind, name, known):
     "The constructor behind a name; a callable, or None where that is known, stands for itself."
     if callable(name) or (name is None and 'none' in known): return name
     if name in known: return known[name]
     raise ValueError(f"{kind} must be one of {', '.join(map(repr, known))} or a callable, got {name!r}")
 
-# %% ../../nbs/31_transformer.ipynb #41d0818d
+# %% ../../nbs/31_transformer.ipynb #82b6c2c4
 def _seed_block(attn, index):
     "Give whatever draws in the operator of block `index` a seed of its own."
     for m in attn.modules():
         if isinstance(getattr(m, 'seed', None), int): m.seed = 1000*m.seed + index
 
-# %% ../../nbs/31_transformer.ipynb #82176f16
+# %% ../../nbs/31_transformer.ipynb #24d24ff6
 def _split(kwargs):
     "Keywords of the operator, and of the second half."
     mlp = {k.removeprefix('mlp_'): v for k, v in kwargs.items() if k.startswith('mlp_')}
     return {k: v for k, v in kwargs.items() if not k.startswith('mlp_')}, mlp
 
+# %% ../../nbs/31_transformer.ipynb #3dcb995a
 def _halves(attn, mlp, dim, num_heads, mlp_residual, kwargs):
     "A function of a block's index that makes its operator and its second half."
     attn, mlp = _lookup('attn', attn, attn_layers), _lookup('mlp', mlp, mlp_layers)
     attn_args, mlp_args = _split(kwargs)
     if mlp is None and mlp_args:
-        raise TypeError(f"a block without mlp takes none of its arguments, got {', '.join('mlp_' + k for k in mlp_args)}")
+        got = ', '.join('mlp_' + k for k in mlp_args)
+        raise TypeError(f"a block without mlp takes none of its arguments, got {got}")
     def halves(index):
         first = attn(dim=dim, num_heads=num_heads, **attn_args)
         _seed_block(first, index)
@@ -70,7 +72,7 @@ def _halves(attn, mlp, dim, num_heads, mlp_residual, kwargs):
         return dict(attn=first, mlp=second, mlp_residual=residual)
     return halves
 
-# %% ../../nbs/31_transformer.ipynb #85dc20dd
+# %% ../../nbs/31_transformer.ipynb #53369a99
 def _make_stem(stem, extra_convs, sizes, act_layer, norm_layer):
     "The stem of that name; `sizes` are image, patch, channels, width."
     if stem not in ('conv', 'linear'): raise ValueError(f"stem must be 'conv' or 'linear', got {stem!r}")
@@ -78,6 +80,7 @@ def _make_stem(stem, extra_convs, sizes, act_layer, norm_layer):
     if extra_convs: raise ValueError(f"extra_convs={extra_convs} needs stem='conv'")
     return LinearPatchEmbed(*sizes, norm_layer)
 
+# %% ../../nbs/31_transformer.ipynb #bf33d6e2
 def _make_positions(pos_embed, dim, grid, num_prefix):
     "The positions of that name, for a grid."
     if pos_embed == 'fourier': return PositionalEncodingFourier(dim=dim)
@@ -85,13 +88,14 @@ def _make_positions(pos_embed, dim, grid, num_prefix):
     if pos_embed == 'none': return None
     raise ValueError(f"pos_embed must be 'fourier', 'learned' or 'none', got {pos_embed!r}")
 
-# %% ../../nbs/31_transformer.ipynb #3136b1f3
+# %% ../../nbs/31_transformer.ipynb #655778c5
 def _class_attention(layers, depth, init_values, dim, num_heads, **kwargs):
     "Layers of class attention behind `depth` blocks."
     if init_values is None: init_values = 1. if depth <= 12 else 1e-5
     make = partial(ClassAttentionBlock, dim, num_heads, qkv_bias=True, eta=init_values, tokens_norm=True, **kwargs)
     return nn.ModuleList([make() for _ in range(layers)])
 
+# %% ../../nbs/31_transformer.ipynb #21770797
 def _check_sizes(embed_dim, num_heads, **sizes):
     "Refuse sizes that make no model."
     for name, v in dict(embed_dim=embed_dim, num_heads=num_heads, **sizes).items():
@@ -103,7 +107,7 @@ def _check_pool(global_pool):
     if global_pool not in ('token', 'avg', 'all', ''):
         raise ValueError(f"global_pool must be 'token', 'avg', 'all' or '', got {global_pool!r}")
 
-# %% ../../nbs/31_transformer.ipynb #42be15ba
+# %% ../../nbs/31_transformer.ipynb #bd042023
 class WhiteBoxTransformer(nn.Module):
     "Stem, positions, blocks around any operator, class attention, head."
     num_prefix_tokens, grad_checkpointing = 1, False
@@ -114,7 +118,7 @@ class WhiteBoxTransformer(nn.Module):
         patch_size:int=16,                 # side of a patch in pixels
         in_chans:int=3,                    # channels of the image
         num_classes:int=1000,              # 0: no head
-        global_pool:str='token',           # 'token', 'avg' (patch tokens), 'all' (all tokens, as CRATE's 'mean') or '' (none)
+        global_pool:str='token',           # 'token', 'avg' (patch tokens), 'all' (all tokens, CRATE's 'mean'), ''
         embed_dim:int=384,                 # width d of a token
         depth:int=12,                      # number L of blocks
         num_heads:int=8,                   # number K of subspaces; also the heads of class attention
@@ -142,32 +146,33 @@ class WhiteBoxTransformer(nn.Module):
         self.embed_dim = self.num_features = self.head_hidden_size = embed_dim
         self.depth, self.num_heads, self.num_classes, self.in_chans = depth, num_heads, num_classes, in_chans
         self.global_pool, self.init_std, self.cls_first = global_pool, init_std, cls_attn_layers == 0
-        self.patch_embed = _make_stem(stem, extra_convs, (img_size, patch_size, in_chans, embed_dim), act_layer, norm_layer)
+        sizes = img_size, patch_size, in_chans, embed_dim
+        self.patch_embed = _make_stem(stem, extra_convs, sizes, act_layer, norm_layer)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, embed_dim))
         self.pos_embed = _make_positions(pos_embed, embed_dim, self.patch_embed.grid_size, int(self.cls_first))
-        self.pos_drop = nn.Dropout(pos_drop_rate)
         halves = _halves(attn, mlp, embed_dim, num_heads, mlp_residual, kwargs)
         block = partial(Block, embed_dim, norm_layer=norm_layer, drop_path=drop_path_rate, init_values=init_values)
         self.blocks = nn.ModuleList([block(**halves(i)) for i in range(depth)])
         self.cls_attn_blocks = _class_attention(cls_attn_layers, depth, cls_init_values, embed_dim, num_heads,
             proj_drop=proj_drop_rate, attn_drop=attn_drop_rate, act_layer=act_layer, norm_layer=norm_layer)
-        self.norm, self.head_drop = norm_layer(embed_dim), nn.Dropout(drop_rate)
-        self.head = self._make_head(num_classes)
+        self.pos_drop, self.head_drop = nn.Dropout(pos_drop_rate), nn.Dropout(drop_rate)
+        self.norm, self.head = norm_layer(embed_dim), self._make_head(num_classes)
         self.init_weights()
         if device is not None or dtype is not None: self.to(device=device, dtype=dtype)
 
-# %% ../../nbs/31_transformer.ipynb #8fc88b92
+# %% ../../nbs/31_transformer.ipynb #282d7226
 @patch(as_prop=True)
 def feature_info(self:WhiteBoxTransformer)->list[dict]:
     "What timm's feature extraction knows about each block."
     info = dict(num_chs=self.embed_dim, reduction=self.patch_embed.patch_size)
     return [dict(info, module=f'blocks.{i}') for i in range(self.depth)]
 
+# %% ../../nbs/31_transformer.ipynb #1e0e025d
 @patch
 def _make_head(self:WhiteBoxTransformer, num_classes):
     return nn.Linear(self.num_features, num_classes) if num_classes > 0 else nn.Identity()
 
-# %% ../../nbs/31_transformer.ipynb #c21ea2c6
+# %% ../../nbs/31_transformer.ipynb #5d6bf245
 @patch
 def init_weights(self:WhiteBoxTransformer):
     "Start tokens, positions and linear maps; operators keep what they have."
@@ -177,29 +182,31 @@ def init_weights(self:WhiteBoxTransformer):
         else: nn.init.trunc_normal_(t, std=self.init_std)
     self.apply(self._init_linear)
 
+# %% ../../nbs/31_transformer.ipynb #b50d41e2
 @patch
 def _init_linear(self:WhiteBoxTransformer, m):
     if isinstance(m, nn.Linear) and self.init_std is not None:
         nn.init.trunc_normal_(m.weight, std=self.init_std)
         if m.bias is not None: nn.init.zeros_(m.bias)
 
-# %% ../../nbs/31_transformer.ipynb #09cd137a
+# %% ../../nbs/31_transformer.ipynb #ad664b5e
 @patch
 def embed(self:WhiteBoxTransformer,
     x:Tensor, # images `b c h w`
-)->tuple[Tensor, tuple[int,int]]: # tokens as the first block sees them, `b n d`, or `b 1+n d` if `cls_first`; and the grid
+)->tuple[Tensor, tuple[int,int]]: # tokens as the first block sees them `b n d` (`b 1+n d` if `cls_first`), and the grid
     "The stem and the positions."
     x, grid = self.patch_embed(x)
     if self.cls_first: x = self._add_cls(x)
     pos = self._positions(grid)
     return self.pos_drop(x if pos is None else x + pos.to(x.dtype)), grid
 
-# %% ../../nbs/31_transformer.ipynb #52eadc14
+# %% ../../nbs/31_transformer.ipynb #ae6eee51
 @patch
 def _add_cls(self:WhiteBoxTransformer, x):
     "Prepend the class token."
     return torch.cat([self.cls_token.to(x.dtype).expand(x.shape[0], -1, -1), x], dim=1)
 
+# %% ../../nbs/31_transformer.ipynb #5e7c3a4f
 @patch
 def _positions(self:WhiteBoxTransformer, grid):
     "What is added to the tokens of a grid, or None."
@@ -208,7 +215,7 @@ def _positions(self:WhiteBoxTransformer, grid):
     pos = rearrange(self.pos_embed(1, *grid), '1 d h w -> 1 (h w) d')
     return nn.functional.pad(pos, (0, 0, 1, 0)) if self.cls_first else pos
 
-# %% ../../nbs/31_transformer.ipynb #ca0843bd
+# %% ../../nbs/31_transformer.ipynb #413c1303
 @patch
 def forward_features(self:WhiteBoxTransformer,
     x:Tensor, # images `b c h w`
@@ -218,6 +225,7 @@ def forward_features(self:WhiteBoxTransformer,
     for block in self.blocks: x = self._run(block, x)
     return self._norm_tokens(self.forward_cls(x))
 
+# %% ../../nbs/31_transformer.ipynb #68671441
 @patch
 def forward_cls(self:WhiteBoxTransformer,
     x:Tensor, # tokens after the blocks
@@ -227,7 +235,7 @@ def forward_cls(self:WhiteBoxTransformer,
     for block in self.cls_attn_blocks: x = self._run(block, x)
     return x
 
-# %% ../../nbs/31_transformer.ipynb #c2b32079
+# %% ../../nbs/31_transformer.ipynb #3aa82dfa
 @patch
 def forward_head(self:WhiteBoxTransformer,
     x:Tensor,              # `b 1+n d` from `forward_features`
@@ -240,6 +248,7 @@ def forward_head(self:WhiteBoxTransformer,
     x = self.head_drop(x)
     return x if pre_logits else self.head(x)
 
+# %% ../../nbs/31_transformer.ipynb #8b607b49
 @patch
 def forward(self:WhiteBoxTransformer,
     x:Tensor, # images `b c h w`
@@ -247,17 +256,18 @@ def forward(self:WhiteBoxTransformer,
     "From images to logits."
     return self.forward_head(self.forward_features(x))
 
-# %% ../../nbs/31_transformer.ipynb #e9546698
+# %% ../../nbs/31_transformer.ipynb #93d19b16
 @patch
 def _norm_tokens(self:WhiteBoxTransformer, x): return x if self.global_pool == 'all' else self.norm(x)
 
+# %% ../../nbs/31_transformer.ipynb #3b0cba39
 @patch
 def _run(self:WhiteBoxTransformer, block, x):
     "One block, by gradient checkpointing where it is on."
     if self.grad_checkpointing and torch.is_grad_enabled(): return checkpoint(block, x, use_reentrant=False)
     return block(x)
 
-# %% ../../nbs/31_transformer.ipynb #17b07ad9
+# %% ../../nbs/31_transformer.ipynb #aab33ac6
 @patch
 def forward_intermediates(self:WhiteBoxTransformer,
     x:Tensor,                          # images `b c h w`
@@ -280,13 +290,14 @@ def forward_intermediates(self:WhiteBoxTransformer,
     if self.cls_attn_blocks is not None: x = self.forward_cls(x)
     return self._norm_tokens(x), outs
 
-# %% ../../nbs/31_transformer.ipynb #ad78cb8f
+# %% ../../nbs/31_transformer.ipynb #afc839e1
 @patch
 @torch.jit.ignore
 def get_classifier(self:WhiteBoxTransformer)->nn.Module:
     "The head."
     return self.head
 
+# %% ../../nbs/31_transformer.ipynb #9ce946bc
 @patch
 def reset_classifier(self:WhiteBoxTransformer,
     num_classes:int,           # 0 removes the head
@@ -301,7 +312,7 @@ def reset_classifier(self:WhiteBoxTransformer,
     self.num_classes, self.head = num_classes, self._make_head(num_classes)
     self.head.apply(self._init_linear).to(p.device, p.dtype).train(self.training)
 
-# %% ../../nbs/31_transformer.ipynb #676b1314
+# %% ../../nbs/31_transformer.ipynb #28008138
 @patch
 def prune_intermediate_layers(self:WhiteBoxTransformer,
     indices:int|list[int]=1, # blocks to keep features of
@@ -318,7 +329,7 @@ def prune_intermediate_layers(self:WhiteBoxTransformer,
         self.reset_classifier(0, '')
     return take
 
-# %% ../../nbs/31_transformer.ipynb #83fc756c
+# %% ../../nbs/31_transformer.ipynb #7c369a72
 @patch
 @torch.jit.ignore
 def no_weight_decay(self:WhiteBoxTransformer)->set[str]:
@@ -328,6 +339,7 @@ def no_weight_decay(self:WhiteBoxTransformer)->set[str]:
         if hasattr(m, 'no_weight_decay'): names |= {f'blocks.{name}.{n}' for n in m.no_weight_decay()}
     return names
 
+# %% ../../nbs/31_transformer.ipynb #87f74fed
 @patch
 @torch.jit.ignore
 def group_matcher(self:WhiteBoxTransformer,
@@ -337,7 +349,7 @@ def group_matcher(self:WhiteBoxTransformer,
     return dict(stem=r'^cls_token|pos_embed|patch_embed', blocks=r'^blocks\.(\d+)',
         cls_attn_blocks=[(r'^cls_attn_blocks\.(\d+)', None), (r'^norm', (99999,))])
 
-# %% ../../nbs/31_transformer.ipynb #3d379492
+# %% ../../nbs/31_transformer.ipynb #42ba4bbc
 @patch
 @torch.jit.ignore
 def set_grad_checkpointing(self:WhiteBoxTransformer,
@@ -346,7 +358,7 @@ def set_grad_checkpointing(self:WhiteBoxTransformer,
     "Keep only the blocks' inputs for the backward pass."
     self.grad_checkpointing = enable
 
-# %% ../../nbs/31_transformer.ipynb #909cda14
+# %% ../../nbs/31_transformer.ipynb #328fc7e6
 def fit_positions(
     state:dict,      # weights
     model:nn.Module, # that is to get them

@@ -17,7 +17,7 @@ from timm.models._hub import save_config_for_hf # the public save_for_hf can't w
 from torch import nn
 from .layers import stride_factors
 from .transformer import WhiteBoxTransformer, attn_layers
-from .zoo import _not_args, arguments, create, zoo
+from .zoo import _not_args, arguments, create, default_cfgs, zoo
 
 # %% ../../nbs/33_weights.ipynb #08347186
 def _saved_args(model):
@@ -30,7 +30,8 @@ def _saved_args(model):
         except TypeError: raise ValueError(f"argument {k}={v!r} of the model can't be written to config.json") from None
     args |= dict(num_classes=model.num_classes, in_chans=args.get('in_chans', model.pretrained_cfg['input_size'][0]))
     if isinstance(pool := getattr(model, 'global_pool', None), str): args['global_pool'] = pool
-    if isinstance(model, WhiteBoxTransformer): args |= dict(in_chans=model.in_chans, img_size=list(model.patch_embed.img_size))
+    if isinstance(model, WhiteBoxTransformer):
+        args |= dict(in_chans=model.in_chans, img_size=list(model.patch_embed.img_size))
     return args
 
 # %% ../../nbs/33_weights.ipynb #1b211234
@@ -113,12 +114,14 @@ def _our_names(state):
     if any('transformer.layers.' in k for k in state): res = _one_head(res)
     return res, res.keys() != state.keys()
 
+# %% ../../nbs/33_weights.ipynb #785d8d21
 def _one_head(state):
     "CRATE's single head without an output map: the map is the identity."
     for key in [k for k in state if k.endswith('.attn.qkv.weight')]:
         w, proj = state[key], key.replace('qkv.weight', 'proj.')
         if proj + 'weight' not in state and w.shape[0] == w.shape[1]:
-            state |= {proj + 'weight': torch.eye(len(w), dtype=w.dtype, device=w.device), proj + 'bias': w.new_zeros(len(w))}
+            eye = torch.eye(len(w), dtype=w.dtype, device=w.device)
+            state |= {proj + 'weight': eye, proj + 'bias': w.new_zeros(len(w))}
     return state
 
 # %% ../../nbs/33_weights.ipynb #bcc35c2d
@@ -181,8 +184,7 @@ def _shown(state, given):
     d, head = state['cls_token'].shape[-1], state.get('head.weight')
     depth, layers = (len({k.split('.')[1] for k in state if k.startswith(p + '.')}) for p in ('blocks', 'cls_attn_blocks'))
     res = dict(embed_dim=d, depth=depth, cls_attn_layers=layers, num_classes=0 if head is None else len(head))
-    res |= _operator(block, d) | _second_half(block, d) | _stem(state, given)
-    return res | _positions(state, given.get('patch_size', res['patch_size']), int(layers == 0), given)
+    return res | _operator(block, d) | _second_half(block, d) | _stem(state, given)
 
 # %% ../../nbs/33_weights.ipynb #a4d2fe42
 _families = dict(eca='eca', tssa='tost', dmsa='dmst', xca='xcit', mssa='crate', softmax='tost')
@@ -192,10 +194,13 @@ def _full(name, attn):
     "All arguments of a registered model with this operator in it."
     args, op = arguments(name)
     usual = {k: p.default for k, p in inspect.signature(attn_layers[attn]).parameters.items() if k in ('qkv_bias', 'tied')}
-    full = _defaults | usual | dict(mlp_ratio=4.) | args | (op if args['attn'] == attn else {})
+    cfg = default_cfgs[name].default
+    data = dict(in_chans=cfg.input_size[0], num_classes=cfg.num_classes)
+    full = _defaults | usual | data | dict(mlp_ratio=4.) | args | (op if args['attn'] == attn else {})
     inner = full['num_heads']*full.get('head_dim', full['embed_dim']//full['num_heads'])
     return full | dict(_inner=inner, _convs=full['extra_convs'] + len(stride_factors(full['patch_size'])))
 
+# %% ../../nbs/33_weights.ipynb #96c27441
 def _nearest(shown, renamed):
     "The registered model that differs least, and what it is; of those for ImageNet, if the weights had published names."
     start = f"wb_{_families[shown['attn']]}_"
@@ -250,6 +255,8 @@ def published(
     near = name, full = _nearest(shown, renamed)
     heads = _heads(shown, near, num_heads)
     shown |= _patch(shown, near, given, renamed) | dict(num_heads=heads)
+    patch_size, num_prefix = given.get('patch_size', shown['patch_size']), int(shown['cls_attn_layers'] == 0)
+    shown |= _positions(state, patch_size, num_prefix, given)
     if '_inner' in shown: shown['head_dim'] = shown['_inner'] // heads
     full['head_dim'] = full['_inner'] // full['num_heads']
     if shown['init_values'] and full['init_values']: shown['init_values'] = full['init_values']
