@@ -33,7 +33,7 @@ def run_dls(
     "The data of a plan."
     return get_dls(p.data, bs=p.part_bs, seed=p.seed, device=p.device, **{**p.recipe.data, **p.place})
 
-# %% ../../nbs/73_runs.ipynb #6c0af97c
+# %% ../../nbs/73_runs.ipynb #9593b432
 def _first_weights(p):
     "Arguments of the model beyond the recipe's, and the weights it begins with."
     if p.state: kwargs, weights = json.loads(p.state['info']['model_kwargs']), None
@@ -41,7 +41,7 @@ def _first_weights(p):
     else: kwargs, weights = {}, None
     return {k: v for k, v in kwargs.items() if k not in ('num_classes', 'in_chans', 'img_size')}, weights # up to the data
 
-# %% ../../nbs/73_runs.ipynb #f843771c
+# %% ../../nbs/73_runs.ipynb #9f9bf475
 def build_run(
     p:Plan,
     cbs=None, # further callbacks
@@ -64,7 +64,7 @@ def write_json(
     "Write `o` as JSON: the whole file, or none of it."
     write_whole(path, lambda f: f.write_text(json.dumps(o, indent=2) + '\n'))
 
-# %% ../../nbs/73_runs.ipynb #0a7a6494
+# %% ../../nbs/73_runs.ipynb #5cb38adc
 def some_rates(
     model:nn.Module,
     dls:DataLoaders,
@@ -85,7 +85,7 @@ def first_rates(
     write_json(file, dict(before=rates))
     return rates
 
-# %% ../../nbs/73_runs.ipynb #090dded4
+# %% ../../nbs/73_runs.ipynb #e039a965
 def image_cfg(
     dls:DataLoaders,
 )->dict: # entries of timm's pretrained cfg
@@ -97,7 +97,7 @@ def image_cfg(
         cfg |= dict(interpolation=calm, crop_pct=aug.crop_pct, crop_mode=aug.crop_mode)
     return cfg | dict(label_names=[str(o) for o in dls.vocab])
 
-# %% ../../nbs/73_runs.ipynb #621d7070
+# %% ../../nbs/73_runs.ipynb #31169299
 def run_info(
     p:Plan,
     learn:Learner,
@@ -108,7 +108,7 @@ def run_info(
                 place=json.dumps(p.place), model_kwargs=json.dumps({**learn.model_kwargs, **shape}),
                 cfg=json.dumps(image_cfg(learn.dls)))
 
-# %% ../../nbs/73_runs.ipynb #011a1fd5
+# %% ../../nbs/73_runs.ipynb #32059767
 def _say(s):
     if not rank_distrib(): print(s, flush=True)
 
@@ -129,7 +129,7 @@ def _stopped(p):
     return (f"\nstopped; {s['epoch']} of {p.recipe.epochs} epochs{step} are saved in {p.out}. "
             f"Continue with: wbattn_train --resume --out {p.out}")
 
-# %% ../../nbs/73_runs.ipynb #622a77be
+# %% ../../nbs/73_runs.ipynb #b43a8b83
 def fit_run(
     p:Plan,
     learn:Learner, # what `build_run` made
@@ -158,12 +158,12 @@ def _predict(model, b, k, cast):
     top = logp.topk(min(k, logp.shape[1]))[1]
     return [o.cpu() for o in (top, y, -logp.gather(1, y[:, None])[:, 0])]
 
-# %% ../../nbs/73_runs.ipynb #d21de0bd
+# %% ../../nbs/73_runs.ipynb #cecb5397
 def _join(shares, n):
     "The whole from the shares of all processes, which take turns and are filled up to equal length."
     return [torch.stack(o, 1).flatten(0, 1)[:n] for o in zip(*shares)]
 
-# %% ../../nbs/73_runs.ipynb #feb75e69
+# %% ../../nbs/73_runs.ipynb #65e62e0a
 @torch.no_grad()
 def predictions(
     model:nn.Module,
@@ -184,7 +184,7 @@ def predictions(
     top, y, nll = _join(shares, dl.n if world > 1 else len(shares[0][1]))
     return dict(top=top, y=y, nll=nll, seconds=seconds)
 
-# %% ../../nbs/73_runs.ipynb #be20e23b
+# %% ../../nbs/73_runs.ipynb #05a0b267
 def scores(
     p:dict, # of `predictions`
 )->dict:    # accuracy, number right, number of images, cross-entropy in nats, and top5 where that says something
@@ -229,7 +229,7 @@ def run_figures(
                    membership=_drawn(membership_maps, model, x, titles=[dls.vocab[int(c)] for c in y]))
     return {k: f for k, f in figures.items() if f is not None}
 
-# %% ../../nbs/73_runs.ipynb #76f4e19a
+# %% ../../nbs/73_runs.ipynb #c5343398
 def write_figures(
     out,             # run directory
     dls:DataLoaders,
@@ -242,7 +242,7 @@ def write_figures(
         write_whole(Path(out)/f'{name}.png', lambda f: fig.savefig(f, dpi=110, format='png'))
     return [f'{name}.png' for name in figures]
 
-# %% ../../nbs/73_runs.ipynb #e34a2394
+# %% ../../nbs/73_runs.ipynb #c31259be
 def _seconds(p):
     "Time since the plan: by the clock on the wall, and of this process."
     return dict(all=round(time.perf_counter() - p.began, 2), cpu=round(time.process_time() - p.began_cpu, 2))
@@ -266,7 +266,7 @@ def run_summary(
         started=time.strftime('%Y-%m-%dT%H:%M:%S', began), versions=versions(), command=command, place=p.place,
         recipe=json.loads(p.recipe.to_json()), figures=None)
 
-# %% ../../nbs/73_runs.ipynb #af602a3c
+# %% ../../nbs/73_runs.ipynb #b6e80149
 def report_run(
     p:Plan,
     learn:Learner, # trained
@@ -285,7 +285,7 @@ def report_run(
     write_json(p.out/'summary.json', summary)
     return summary
 
-# %% ../../nbs/73_runs.ipynb #51b3125f
+# %% ../../nbs/73_runs.ipynb #3d8c1876
 def complete_run(
     p:Plan,        # of a run that is resumed
     summary:dict,  # of this run
@@ -303,7 +303,7 @@ def complete_run(
     if not rank_distrib(): write_json(p.out/'summary.json', summary)
     return summary
 
-# %% ../../nbs/73_runs.ipynb #305db428
+# %% ../../nbs/73_runs.ipynb #395dd8d6
 def finished_summary(
     p:Plan, # of a run that is resumed
 )->dict:    # None: something has to be trained or evaluated
@@ -312,7 +312,7 @@ def finished_summary(
     if not p.state or p.epochs_done < p.recipe.epochs or not all((p.out/f).is_file() for f in needed): return None
     return json.loads((p.out/'summary.json').read_text())
 
-# %% ../../nbs/73_runs.ipynb #5f8950a4
+# %% ../../nbs/73_runs.ipynb #5563fbc4
 def _result(s, out):
     "The last lines of a run."
     def part(name, e): return f"{name} accuracy {100*e['accuracy']:.2f} % ({e['right']} of {e['images']})"
@@ -321,7 +321,7 @@ def _result(s, out):
     if s['test']: said = f"{part('test', s['test'])}, validation {100*s['valid']['accuracy']:.2f} %"
     return f"{said}, {s['seconds']['training']:.0f} s\nrun directory: {out}"
 
-# %% ../../nbs/73_runs.ipynb #80f37b83
+# %% ../../nbs/73_runs.ipynb #e32349ac
 def _train(p, cbs, command):
     "Build, fit and report."
     learn = build_run(p, cbs)
@@ -335,12 +335,14 @@ def _train(p, cbs, command):
 
 # %% ../../nbs/73_runs.ipynb #7f3041db
 def train_run(
+    data=None,     # name of a data set; None: the digits
+    arch=None,     # architecture; None: the data set's main one, or that of the weights to fine-tune
     cbs=None,      # further fastai callbacks
     command=None,  # what was typed, for the summary
     **options      # of `TrainOptions`, and fields of the recipe
 )->dict:           # what summary.json holds; None in all processes but the first
     "Train, evaluate once, and leave a run directory."
-    p = plan_run(**options)
+    p = plan_run(data=data, arch=arch, **options)
     done = finished_summary(p)
     if done:
         summary = complete_run(p, done)
