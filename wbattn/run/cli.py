@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from fastcore.docments import docments
 from .options import EvalOptions, ExplainOptions, PredictOptions, TrainOptions
 
-# %% ../../nbs/75_cli.ipynb #fbe68e84
+# %% ../../nbs/75_cli.ipynb #cd22951b
 def _together():
     "Of several processes: one end for all."
     if int(os.environ.get('WORLD_SIZE', 1)) <= 1: return nullcontext()
@@ -47,7 +47,7 @@ def key_values(
     pairs = re.split(r'[,\s]+(?=\w+=)', re.sub(r'\s*=\s*', '=', s).strip(' ,'))
     found = argparse.Namespace()
     try:
-        if not all(re.fullmatch(r'\w+=(\S+|[\'"(\[{].*)', p) for p in pairs): raise ValueError
+        if not all(re.fullmatch(r'\w+=(?!=)(\S+|[\'"(\[{].*)', p) for p in pairs): raise ValueError
         ParseKwargs([], 'kwargs')(None, found, pairs)
     except (ValueError, SyntaxError):
         raise ValueError(f"{s!r}; expected name=value, name=value, … with numbers, True, False, None or text") from None
@@ -69,7 +69,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, max_help_position=26, width=min(shutil.get_terminal_size((120, 30))[0], 140))
     def _expand_help(self, action): return self._get_help_string(action) # a percent sign is a percent sign
 
-# %% ../../nbs/75_cli.ipynb #333dd293
+# %% ../../nbs/75_cli.ipynb #690e6ace
 def _add_option(group, f):
     "One field of a record as an argument."
     flag, said = '--' + f.name.replace('_', '-'), dict(help=f.metadata['help'], default=argparse.SUPPRESS)
@@ -82,7 +82,7 @@ def _add_option(group, f):
         same = f'the same as {flag} {value}'
         group.add_argument(other, action='store_const', const=value, dest=f.name, help=same, default=argparse.SUPPRESS)
 
-# %% ../../nbs/75_cli.ipynb #87157c6c
+# %% ../../nbs/75_cli.ipynb #b4feb828
 def _groups(parser, cls):
     "A group of arguments for each record that `cls` is made of; and which field belongs to which."
     made = {c: parser.add_argument_group(c.__doc__.strip('.')) for c in cls.__mro__ if '__annotations__' in vars(c)}
@@ -103,7 +103,7 @@ def option_parser(
     if 'debug' not in group: parser.add_argument('--debug', action='store_true', help="show tracebacks")
     return parser
 
-# %% ../../nbs/75_cli.ipynb #57f4572c
+# %% ../../nbs/75_cli.ipynb #795f9377
 def _record_of(func):
     "The options of a function: the record that its only parameter is, or one made of its parameters."
     params = list(inspect.signature(func).parameters.values())
@@ -114,7 +114,7 @@ def _record_of(func):
         return p.name, p.annotation, field(default=default, metadata=dict(help=said[p.name].docment or ''))
     return make_dataclass(func.__name__, map(declared, params), namespace=dict(__doc__='options'), kw_only=True)
 
-# %% ../../nbs/75_cli.ipynb #feac8e1a
+# %% ../../nbs/75_cli.ipynb #eb6f3b6a
 def hyphened(
     argv, # what was typed
 )->list:
@@ -134,7 +134,7 @@ def command(
         return run_command(func.__name__, lambda: _call(func, examples, sys.argv[1:]), '--debug' in sys.argv)
     return run
 
-# %% ../../nbs/75_cli.ipynb #b96c1ac8
+# %% ../../nbs/75_cli.ipynb #34d1992a
 def _call(func, examples, argv):
     "Parse a command line, and call the function."
     cls = _record_of(func)
@@ -157,7 +157,7 @@ def wbattn_train(
     from wbattn.run.runs import train_run
     train_run(command=shlex.join(['wbattn_train', *sys.argv[1:]]), **o.said())
 
-# %% ../../nbs/75_cli.ipynb #36f83808
+# %% ../../nbs/75_cli.ipynb #3a23f9cd
 def _print_scores(r):
     "What `evaluate_run` found, in three lines."
     top5 = f", top-5 {100*r['top5']:.2f} %" if 'top5' in r else ''
@@ -202,7 +202,7 @@ def wbattn_explain(
     from wbattn.run.evaluate import explain_run
     print(f"report: {explain_run(**o.said())}")
 
-# %% ../../nbs/75_cli.ipynb #a3e8fdae
+# %% ../../nbs/75_cli.ipynb #5f4dac2f
 COMMANDS = dict(train=wbattn_train, eval=wbattn_eval, predict=wbattn_predict, explain=wbattn_explain)
 
 def main(
@@ -220,6 +220,6 @@ def main(
     print(f'Each has --help; python -m wbattn.run.cli train --help is the same as wbattn_train --help.')
     return 2 if name.strip('-') not in ('', 'h', 'help') else 0
 
-# %% ../../nbs/75_cli.ipynb #6b4b69f5
+# %% ../../nbs/75_cli.ipynb #ceb34f22
 #| eval: false
 if __name__ == '__main__': sys.exit(main())

@@ -11,6 +11,7 @@ __all__ = ['SHARE', 'opt', 'whole', 'one_of', 'check_option', 'Options', 'Machin
 import math
 from dataclasses import MISSING, dataclass, field, fields
 from numbers import Real
+from fastcore.basics import patch
 
 # %% ../../nbs/70_options.ipynb #40f0d793
 def opt(
@@ -30,14 +31,12 @@ def whole(
     words = f"a whole number from {least} to {most}" if most < math.inf else f"a whole number of at least {least}"
     return lambda v: isinstance(v, Real) and v % 1 == 0 and least <= v <= most, words
 
-# %% ../../nbs/70_options.ipynb #56584cfe
 def one_of(
     *values,  # what there is to choose from
 )->tuple:     # test of a value, and what it expects
     "These values are right, and no other."
     return values.__contains__, ' or '.join(map(repr, values))
 
-# %% ../../nbs/70_options.ipynb #70123ee9
 SHARE = (lambda v: isinstance(v, Real) and 0 < v <= 1), "in (0, 1]"
 
 # %% ../../nbs/70_options.ipynb #5aaad688
@@ -157,9 +156,6 @@ class TrainOptions(RecipeOptions, PlaceOptions, MachineOptions):
         if recipe: said['set'] = {**recipe, **(said.get('set') or {})}
         return cls(**said)
 
-# %% ../../nbs/70_options.ipynb #a6808159
-from fastcore.basics import patch
-
 # %% ../../nbs/70_options.ipynb #0c4c0e08
 @patch
 def recipe_changes(self:RecipeOptions)->dict: # field of the recipe → value; `model` and `data` are dicts of their own
@@ -205,7 +201,6 @@ def data_options(
     from wbattn.data import dls_args
     return [k for k in dls_args(data) if k not in ('bs', 'val_bs', 'seed', 'device')]
 
-# %% ../../nbs/70_options.ipynb #a29bccad
 def check_data_options(
     data,  # name of a data set
     names, # of options that were said

@@ -37,7 +37,6 @@ class Plan:
     began:float=field(default_factory=time.perf_counter)
     began_cpu:float=field(default_factory=time.process_time)
 
-# %% ../../nbs/72_plan.ipynb #14af80cf
 @patch(as_prop=True)
 def threads(self:Plan)->int: # 0: torch's choice
     "CPU threads."
@@ -77,9 +76,8 @@ def check_arch(
     if arch in list_models() or timm.is_model(arch): return
     raise ValueError(f"unknown arch {arch!r}; nearest names: {nearest(arch, list_models())}")
 
-# %% ../../nbs/72_plan.ipynb #8e0e4975
 def run_dir(
-    o:TrainOptions,
+    o:TrainOptions, # what was said
     data, # name of a data set
     arch, # architecture
 )->Path:
@@ -89,7 +87,7 @@ def run_dir(
 
 # %% ../../nbs/72_plan.ipynb #2485d88c
 def plan_recipe(
-    o:TrainOptions,
+    o:TrainOptions, # what was said
     data, # name of a data set
     arch, # architecture
 )->Recipe:

@@ -33,7 +33,6 @@ def pick_device(
     except Exception: raise ValueError(f"device {device!r} is not available here") from None
     return device_
 
-# %% ../../nbs/71_start.ipynb #6c805f55
 def _own_gpu():
     "The GPU of this process."
     if num_distrib() <= 1: return torch.device('cuda')
@@ -84,7 +83,6 @@ def make_run_dir(
     except OSError as e: raise type(e)(f"can't write to run directory {str(out)!r}: {e.strerror or e}") from None
     return out
 
-# %% ../../nbs/71_start.ipynb #a14637ca
 def clear_run_dir(
     out,  # the run directory
 ):
@@ -105,7 +103,6 @@ class Pretrained:
     info:dict=field(default_factory=dict) # of the run: data, recipe, place
     path:str='' # where they were
 
-# %% ../../nbs/71_start.ipynb #9768f82c
 @patch
 def model(
     self:Pretrained,
@@ -127,7 +124,6 @@ def _from_dir(path):
     info = {k: run[k] for k in ('data', 'recipe', 'place') if k in run}
     return Pretrained(config['architecture'], config['model_args'], load_file(path), config['pretrained_cfg'], info)
 
-# %% ../../nbs/71_start.ipynb #2363ec08
 def _from_checkpoint(state):
     "The weights that the run would have saved: the averaged ones, where its recipe says so."
     info = {k: json.loads(v) if k in ('recipe', 'place', 'model_kwargs', 'cfg') else v for k, v in state['info'].items()}
@@ -147,7 +143,6 @@ def find_arch(
         if _shapes(want) == _shapes(state): return name
     raise ValueError("no registered model has weights of these shapes; name one with arch")
 
-# %% ../../nbs/71_start.ipynb #8aaf7304
 def _renamed(state):
     "Weights of ToST or CRATE under our names."
     errors = []
@@ -174,7 +169,6 @@ def _read_file(path):
     if not isinstance(state, dict): raise ValueError(f"it holds a {type(state).__name__}, no weights")
     return state
 
-# %% ../../nbs/71_start.ipynb #f68eefb8
 def _read(path, arch, model):
     "The weights in a file, with what is known about them."
     if path.suffix == '.safetensors': found = _from_dir(path)
