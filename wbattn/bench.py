@@ -28,7 +28,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 from . import dmsa, eca, tssa
 from .basis import cached_sketch, cholesky_basis
-from .cli import command, run_command
+from .run.cli import command, run_command
 from .crate import MSSA
 from .dmsa import DMSA, rotate, soft_threshold
 from .dotproduct import SoftmaxAttention, XCA

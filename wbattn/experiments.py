@@ -27,12 +27,13 @@ from fastai.callback.core import Callback
 from fastai.torch_core import set_seed
 from scipy.stats import t as student_t
 from .basis import sketch
-from .cli import command, run_command
+from .run.cli import command, run_command
 from .data import get_dls, nearest
 from .dmsa import decoupled_attention
 from .eca import ECAttention, eca_update
 from .interpret import BLUE, GREY, ORANGE, _figure, layer_rates, operators
-from .runs import evaluate, pick_device
+from .run.scores import evaluate
+from .run.start import pick_device
 from .training import NonFiniteError, Recipe, get_recipe, versions, wb_learner, write_whole
 from .tssa import TSSA
 
