@@ -114,7 +114,8 @@ def _headline(p, learn):
     images = ' + '.join(str(len(dl.dataset)) for dl in learn.dls.loaders)
     params = sum(o.numel() for o in learn.model.parameters())
     epochs = f"{p.recipe.epochs} epoch{'s'*(p.recipe.epochs > 1)}"
-    if p.state: epochs += f", from epoch {p.epochs_done + 1}"
+    if p.epochs_done >= p.recipe.epochs: epochs += ", all of them done"
+    elif p.state: epochs += f", from epoch {p.epochs_done + 1}"
     if p.state and p.state['step']: epochs += f", step {p.state['step'] + 1}"
     where = f"{num_distrib()} × {p.device.type}" if num_distrib() > 1 else f"{p.device}, {torch.get_num_threads()} threads"
     return f"{p.arch}: {params:,} parameters, {p.data}: {images} images, {epochs} on {where}"
