@@ -87,7 +87,7 @@ def _add_option(group, f):
 def _groups(parser, cls):
     "A group of arguments for each record that `cls` is made of; and which field belongs to which."
     made = {c: parser.add_argument_group(c.__doc__.strip('.')) for c in cls.__mro__ if '__annotations__' in vars(c)}
-    return {name: made[c] for c in made for name in vars(c)['__annotations__']} # a field goes where it was declared first
+    return {name: made[c] for c in made for name in vars(c)['__annotations__']} # where it was declared first
 
 def option_parser(
     cls,        # a record of options
@@ -168,7 +168,8 @@ def _print_scores(r):
     top5 = f", top-5 {100*r['top5']:.2f} %" if 'top5' in r else ''
     real = f", ReaL {100*r['real']:.2f} %" if 'real' in r else ''
     print(f"{r['data']}, {r['part']}: {r['images']:,} images")
-    print(f"top-1 {100*r['accuracy']:.2f} % ({r['right']:,} right){top5}{real}, cross-entropy {r['cross_entropy']:.4f} nats")
+    print(f"top-1 {100*r['accuracy']:.2f} % ({r['right']:,} right){top5}{real}, "
+          f"cross-entropy {r['cross_entropy']:.4f} nats")
     print(f"{r['images_per_s']:,.0f} images/s, loading included")
 
 @command(examples="""  wbattn_eval runs/mine --part test

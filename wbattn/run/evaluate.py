@@ -35,7 +35,7 @@ def open_pretrained(
     found = read_pretrained(o.checkpoint, o.arch, o.model)
     said = o.said('data')
     size = said.pop('img_size', None)
-    if size and found.arch.startswith('wb_'): found.kwargs['img_size'] = size # others are built for one size, or don't ask
+    if size and found.arch.startswith('wb_'): found.kwargs['img_size'] = size # others are built for one, or any
     found.cfg = {**found.cfg, **said}
     return found
 
@@ -85,7 +85,8 @@ def part_index(
 # %% ../../nbs/75_evaluate.ipynb #6aed4226
 def _prepared(found, data):
     "Arguments of a data set's function that prepare its images for a model."
-    if data == found.info.get('data'): return {**found.info.get('recipe', {}).get('data', {}), **found.info.get('place', {})}
+    info = found.info
+    if data == info.get('data'): return {**info.get('recipe', {}).get('data', {}), **info.get('place', {})}
     cfg = found.cfg
     if len(cfg.get('mean', ())) == 1: return {}                # of grey images
     return {k: cfg[k] for k in ('mean', 'std', 'crop_pct', 'crop_mode', 'interpolation') if k in cfg}

@@ -37,7 +37,8 @@ def _first_weights(p):
     if p.state: kwargs, weights = json.loads(p.state['info']['model_kwargs']), None
     elif p.pretrained: kwargs, weights = {**p.pretrained.kwargs, **p.recipe.model}, p.pretrained.state
     else: kwargs, weights = {}, None
-    return {k: v for k, v in kwargs.items() if k not in ('num_classes', 'in_chans', 'img_size')}, weights # up to the data
+    of_data = 'num_classes', 'in_chans', 'img_size'
+    return {k: v for k, v in kwargs.items() if k not in of_data}, weights
 
 def build_run(
     p:Plan, # what was decided
@@ -117,7 +118,8 @@ def _headline(p, learn):
     if p.epochs_done >= p.recipe.epochs: epochs += ", all of them done"
     elif p.state: epochs += f", from epoch {p.epochs_done + 1}"
     if p.state and p.state['step']: epochs += f", step {p.state['step'] + 1}"
-    where = f"{num_distrib()} × {p.device.type}" if num_distrib() > 1 else f"{p.device}, {torch.get_num_threads()} threads"
+    where = f"{p.device}, {torch.get_num_threads()} threads"
+    if num_distrib() > 1: where = f"{num_distrib()} × {p.device.type}"
     return f"{p.arch}: {params:,} parameters, {p.data}: {images} images, {epochs} on {where}"
 
 def _stopped(p):

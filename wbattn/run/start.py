@@ -126,7 +126,8 @@ def _from_dir(path):
 
 def _from_checkpoint(state):
     "The weights that the run would have saved: the averaged ones, where its recipe says so."
-    info = {k: json.loads(v) if k in ('recipe', 'place', 'model_kwargs', 'cfg') else v for k, v in state['info'].items()}
+    info = dict(state['info'])
+    for k in ('recipe', 'place', 'model_kwargs', 'cfg'): info[k] = json.loads(info[k])
     weights = state['ema'][0] if state['ema'] and info['recipe']['ema_final'] else state['model']
     return Pretrained(info['arch'], info.pop('model_kwargs'), weights, info.pop('cfg'), info)
 
