@@ -207,15 +207,15 @@ def _causal_sweep(w, temp, bias, state):
     for i, parts in _pieces(w):
         sums = [t[i] for t in state]
         for j in parts:
-            v = w[i, j]
-            more, sums = _causal_chunk(v, out[i, j], temp, bias if bias is None else bias[i, :, j], sums, scratch(*v.shape[:2]))
+            v, c = w[i, j], None if bias is None else bias[i, :, j]
+            more, sums = _causal_chunk(v, out[i, j], temp, c, sums, scratch(*v.shape[:2]))
             kept += more
         ends.append(sums)
     return out, kept, ends
 
 # %% ../../nbs/20_fast_tssa.ipynb #49c02b7a
 def _causal_dPi(g, v, kept, later, scratch):
-    "λ of a chunk `b h c`, and E₂ and the third sum as they go on to earlier chunks; leaves g/Y, E₂, w², C₁ in the scratch"
+    "λ of a chunk `b h c`; E₂ and the third sum as they go on to earlier chunks. The scratch holds g/Y, E₂, w², C₁ then"
     (c1, c2, share, Pi, size), (e2, e3), (X, Y, Z, A, B) = kept, later, scratch
     x, y, z, b = X.x, Y.x, Z.x, B.x
     own = own_features(Pi.shape[1], v.shape[2], Pi).expand(len(v), -1, -1)
