@@ -8,7 +8,6 @@ __all__ = ['TINY', 'FLOOR', 'check_codes', 'tssa_membership', 'token_statistics_
 
 # %% ../../nbs/12_tssa.ipynb #47a42044
 import torch
-import torch.nn.functional as F
 from torch import nn, Tensor
 from einops import rearrange
 from fastcore.basics import patch
@@ -25,7 +24,7 @@ def check_codes(
     w:Tensor,               # codes, as a user gave them
     temp:Tensor,            # temperatures
     bias:Tensor|None=None,  # biases of the causal form
-)->Tensor:                  # the temperatures as `h 1`, at least float32
+)->Tensor:                  # the temperatures as `h 1`, in the type of the codes, at least float32
     "Raise `ValueError` unless codes are `b h n p`, temperatures `h` or `h 1`, and biases `h n`."
     if w.ndim < 3 or 0 in w.shape[-3:]:
         raise ValueError(f'w must be codes b h n p with h, n, p ≥ 1, got {tuple(w.shape)}')
@@ -35,7 +34,7 @@ def check_codes(
         raise ValueError(f'temp must hold one temperature for each of the {h} heads, got shape {tuple(temp.shape)}')
     if bias is not None and bias.shape != (h, n):
         raise ValueError(f'bias must be h n = {(h, n)}, got {tuple(bias.shape)}')
-    return widen(temp).reshape(h, 1)
+    return temp.to(torch.promote_types(w.dtype, torch.float32)).reshape(h, 1)
 
 # %% ../../nbs/12_tssa.ipynb #91abe586
 def _weights(w, sizes):
