@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
-from .. import kernels
 
 # %% ../../nbs/14_basis.ipynb #ad8ae0e7
 def _shift(
@@ -232,7 +231,6 @@ def projector(
     eps:float=1e-2,  # ridge ε ≥ 0
 )->Tensor:           # QQᵀ `... d d`, float32 or better
     "QQᵀ = Y(YᵀY + ε·diag(YᵀY))⁻¹Yᵀ as a matrix."
-    if kernels.use_triton(Y, 'ridge_projector'): return kernels.ridge_projector(Y, eps)
     with _no_autocast(Y): return _at_least_float32(Y) @ ridge_solve(Y, Y.mT, eps)
 
 # %% ../../nbs/14_basis.ipynb #82177204
