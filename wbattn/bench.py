@@ -28,7 +28,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 from .ops import dmsa, eca, tssa
 from .ops.basis import cached_sketch, cholesky_basis
-from .cli import command, run_command
+from .run.cli import command, run_command
 from .ops.crate import MSSA
 from .ops.dmsa import DMSA, rotate, soft_threshold
 from .ops.dotproduct import SoftmaxAttention, XCA

@@ -27,13 +27,18 @@ from fastai.callback.core import Callback
 from fastai.torch_core import set_seed
 from scipy.stats import t as student_t
 from .ops.basis import sketch
-from .cli import command, run_command
+from .run.cli import command, run_command
 from .data import get_dls, nearest
 from .ops.dmsa import decoupled_attention
 from .ops.eca import ECAttention, eca_update
 from .interpret import BLUE, GREY, ORANGE, _figure, layer_rates, operators
-from .runs import evaluate, pick_device
-from .training import NonFiniteError, Recipe, get_recipe, versions, wb_learner, write_whole
+from .run.scores import evaluate
+from .run.start import pick_device
+from .train.callbacks import NonFiniteError
+from .train.recipes import Recipe, get_recipe
+from .train.checkpoint import versions
+from .train.learner import wb_learner
+from .train.logs import write_whole
 from .ops.tssa import TSSA
 
 # %% ../nbs/82_digits.ipynb #063a918b

@@ -37,7 +37,8 @@ from .ops.crate import MSSA
 from .ops.dotproduct import SoftmaxAttention
 from .models import WhiteBoxTransformer
 from .rates import coding_rate, effective_rank, spectrum_cdf, subspace_rate, variational_rate
-from .training import rng_state, set_rng_state, write_whole
+from .train.checkpoint import rng_state, set_rng_state
+from .train.logs import write_whole
 
 # %% ../nbs/32_interpret.ipynb #5a9aa3f7
 class MissingQuantity(ValueError):

@@ -14,7 +14,6 @@ from torch import nn, Tensor
 from torch.autograd import Function, forward_ad
 from einops import rearrange
 from fastcore.basics import patch
-from .. import kernels
 from ..rates import variational_rate
 
 # %% ../../nbs/12_tssa.ipynb #5afc5884
@@ -237,7 +236,6 @@ def token_statistics_attention(
     if fast and why: raise ValueError(f'there is no fast form: {why}')
     if why or fast is False: return token_statistics_attention_plain(w, temp, sizes)
     column = _check_codes(w, temp)
-    if fast is None and kernels.use_triton(w, 'tssa'): return kernels.tssa(w, temp)
     return _apply_fast(_TokenStatistics.apply, w, column)
 
 # %% ../../nbs/12_tssa.ipynb #fb43bce9
@@ -358,7 +356,6 @@ def causal_token_statistics_attention(
     if why or fast is False: return causal_token_statistics_attention_plain(w, temp, bias)
     column = _check_codes(w, temp)
     _check_bias(w, bias)
-    if fast is None and kernels.use_triton(w, 'causal_tssa'): return kernels.causal_tssa(w, temp, bias)
     return _apply_fast(_CausalTokenStatistics.apply, w, column, bias)
 
 # %% ../../nbs/12_tssa.ipynb #aad3d0b4
