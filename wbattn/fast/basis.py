@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['cholesky_ridge_solve', 'RidgeBasis']
 
-# %% ../../nbs/21_fast_basis.ipynb #550c3b1f
+# %% ../../nbs/21_fast_basis.ipynb #47a317ab
 import torch
 from torch import Tensor
 from torch.autograd import Function
@@ -14,7 +14,7 @@ from wbattn.forms import form
 from wbattn.numerics import no_autocast, widen
 from wbattn.ops.basis import check_eps, next_to_nothing, ridge_matrix, ridge_solve
 
-# %% ../../nbs/21_fast_basis.ipynb #1d8a4071
+# %% ../../nbs/21_fast_basis.ipynb #829673c8
 def factor(
     Y:Tensor,    # sketch `... d r`, float32 or better
     eps:float,   # ridge ε
@@ -24,7 +24,7 @@ def factor(
     L.diagonal(dim1=-2, dim2=-1).masked_fill_((info != 0).unsqueeze(-1), torch.nan)
     return L
 
-# %% ../../nbs/21_fast_basis.ipynb #7438b49f
+# %% ../../nbs/21_fast_basis.ipynb #7bfed386
 def _matrix_grad(
     Y:Tensor,    # sketch `... d r`
     S:Tensor,    # gradient for the matrix `... r r`
@@ -34,7 +34,7 @@ def _matrix_grad(
     diag = S.diagonal(dim1=-2, dim2=-1) * (Y.square().sum(-2) > next_to_nothing)
     return Y @ (S + S.mT) + 2 * eps * Y * diag[..., None, :]
 
-# %% ../../nbs/21_fast_basis.ipynb #593c1375
+# %% ../../nbs/21_fast_basis.ipynb #b9d7efb0
 class _Solve(Function):
     "V = M⁻¹B with M = YᵀY + ε·diag(YᵀY), its factor L given."
     @staticmethod
@@ -50,13 +50,14 @@ class _Solve(Function):
         B = _Solve.apply(Y, G, L, ctx.eps)
         return -_matrix_grad(Y, B @ V.mT, ctx.eps), B, None, None
 
-# %% ../../nbs/21_fast_basis.ipynb #7f4d2ae9
+# %% ../../nbs/21_fast_basis.ipynb #cc9ba369
 def _fits(Y, B, eps=1e-2):
     "Does the Cholesky solve take these?"
-    if Y.shape[:-2] != B.shape[:-2]: return False, f'expected equal leading dimensions, got {tuple(Y.shape)} and {tuple(B.shape)}'
+    shapes = f'{tuple(Y.shape)} and {tuple(B.shape)}'
+    if Y.shape[:-2] != B.shape[:-2]: return False, f'expected equal leading dimensions, got {shapes}'
     return Y.is_floating_point(), f'expected a floating type, got {Y.dtype}'
 
-# %% ../../nbs/21_fast_basis.ipynb #6684d704
+# %% ../../nbs/21_fast_basis.ipynb #9fe63997
 @form(ridge_solve, 'chunked', _fits)
 def cholesky_ridge_solve(
     Y:Tensor,        # sketch `... d r`
@@ -70,11 +71,15 @@ def cholesky_ridge_solve(
         with torch.no_grad(): L = factor(Y, eps)
         return _Solve.apply(Y, B.to(Y.dtype), L, eps)
 
-# %% ../../nbs/21_fast_basis.ipynb #85f4f4b0
+# %% ../../nbs/21_fast_basis.ipynb #0346a93e
 class RidgeBasis(Function):
     "Q = YL⁻ᵀ of a sketch `... d r`; the gradient holds for functions of QQᵀ."
     @staticmethod
-    def forward(ctx, Y, eps):
+    def forward(ctx,
+        Y:Tensor,    # sketch `... d r`, float32 or better
+        eps:float,   # ridge ε
+    )->Tensor:       # Q `... d r`
+        "One factor and one triangular solve."
         L = factor(Y, eps)
         Q = torch.linalg.solve_triangular(L.mT, Y, upper=True, left=False)
         ctx.save_for_backward(Y, Q, L)
@@ -82,7 +87,10 @@ class RidgeBasis(Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, G):
+    def backward(ctx,
+        G:Tensor,   # gradient for Q `... d r`, of a function of QQᵀ
+    )->tuple:       # gradient for Y, None
+        "The part of GL⁻¹ outside the span, each column made orthogonal to that of Y."
         Y, Q, L = ctx.saved_tensors
         R = torch.linalg.solve_triangular(L, G - Q @ (Q.mT @ G), upper=False, left=False)
         squares = torch.linalg.vecdot(Y, Y, dim=-2).clamp_min(next_to_nothing)

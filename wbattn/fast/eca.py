@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['chunked_eca_update']
 
-# %% ../../nbs/22_fast_eca.ipynb #072528dc
+# %% ../../nbs/22_fast_eca.ipynb #da57f45b
 from typing import NamedTuple
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ from wbattn.numerics import chunks, no_autocast, plain_grad, widen
 from wbattn.ops.basis import projector
 from wbattn.ops.eca import check_update, eca_update
 
-# %% ../../nbs/22_fast_eca.ipynb #712a78d7
+# %% ../../nbs/22_fast_eca.ipynb #6e28af06
 class _Weights(NamedTuple):
     "What the tokens meet."
     U:Tensor        # bases of all heads `d hp`
@@ -34,7 +34,7 @@ class _Weights(NamedTuple):
         "Those of the samples `i`."
         return self._replace(P=self.P[i], Q=self.Q[i], aQ=self.aQ[i], E=None if self.E is None else self.E[i])
 
-# %% ../../nbs/22_fast_eca.ipynb #652320a2
+# %% ../../nbs/22_fast_eca.ipynb #6518a4cc
 def _weights(S, Sr, U, alpha, beta, eta, h, eps, dense):
     "The small matrices, from the sketch by rows `S: b R d` and the part of it that serves the compression `Sr: b r d`"
     Y = (Sr.flatten(0, 1) @ U).unflatten(0, Sr.shape[:2])
@@ -44,7 +44,7 @@ def _weights(S, Sr, U, alpha, beta, eta, h, eps, dense):
     E = alpha * torch.baddbmm(eye, Q, Q.mT, alpha=-1) if dense else None
     return _Weights(U, beta * U, P, Q, alpha * Q, E, alpha, eta)
 
-# %% ../../nbs/22_fast_eca.ipynb #ca805edb
+# %% ../../nbs/22_fast_eca.ipynb #c1e77375
 def _itself(t): return t
 
 def _small_graph(S, U, alpha, beta, eta, h, rank, eps, dense, keep):
@@ -53,7 +53,7 @@ def _small_graph(S, U, alpha, beta, eta, h, rank, eps, dense, keep):
         leaves = [t.detach().requires_grad_(keep) for t in (S, S[:, :rank], U, alpha, beta)]
         return _weights(*leaves, eta, h, eps, dense), leaves
 
-# %% ../../nbs/22_fast_eca.ipynb #054f7dac
+# %% ../../nbs/22_fast_eca.ipynb #3e369526
 def _small_grads(w, grads, leaves):
     "Gradients of the leaves from those of the small matrices; the two parts of the sketch together"
     used = ('bU', 'P', 'Q', 'aQ') if w.E is None else ('bU', 'P', 'E')
@@ -62,7 +62,7 @@ def _small_grads(w, grads, leaves):
     gS[:, :gSr.shape[1]] += gSr
     return gS, *rest
 
-# %% ../../nbs/22_fast_eca.ipynb #9f6e9638
+# %% ../../nbs/22_fast_eca.ipynb #b55bf4a8
 def _heads(t, h): return t.unflatten(-1, (h, -1)).transpose(1, 2)   # s c (h p) -> s h c p, a view
 
 def _lend(O, width):
@@ -70,7 +70,7 @@ def _lend(O, width):
     s, c, d = O.shape
     return (O.view(-1)[:s * c * width] if width <= d else O.new_empty(s * c * width)).view(s, c, width)
 
-# %% ../../nbs/22_fast_eca.ipynb #ab55f9f1
+# %% ../../nbs/22_fast_eca.ipynb #1e5a48b2
 def _add(out, A, B, sign=1, keep=1):
     "out = keep·out + sign·AB for each sample and head `s h . .`; on a CPU a strided matrix isn't copied for it"
     if A.is_cpu and max(A.shape[-2:]) >= 16:
@@ -78,7 +78,7 @@ def _add(out, A, B, sign=1, keep=1):
     elif keep: out.add_(A @ B, alpha=sign)
     else: torch.mul(A @ B, sign, out=out)
 
-# %% ../../nbs/22_fast_eca.ipynb #902ff6c1
+# %% ../../nbs/22_fast_eca.ipynb #fe3f7286
 def _forward_chunk(X, w, A, N, T, O):
     "Update `O: s c d` of tokens `X: s c d`; fills codes A and T = XQ, works in `N: s c hp`; returns logits"
     torch.mm(X.flatten(0, 1), w.U, out=A.flatten(0, 1))
@@ -92,7 +92,7 @@ def _forward_chunk(X, w, A, N, T, O):
     O.flatten(0, 1).addmm_(N.flatten(0, 1), w.bU.mT, alpha=-1)
     return logits
 
-# %% ../../nbs/22_fast_eca.ipynb #d7a4be61
+# %% ../../nbs/22_fast_eca.ipynb #dda776ec
 def _expansion_grads(X, G, w, T, grads, GQ, O):
     "The expansion's part: writes the gradient of the tokens into O, adds those of E, or of Q, αQ and α"
     if w.E is not None:
@@ -105,7 +105,7 @@ def _expansion_grads(X, G, w, T, grads, GQ, O):
     grads.aQ.baddbmm_(G.mT, T, alpha=-1)
     torch.mul(G, w.alpha, out=O).baddbmm_(GQ, w.Q.mT, alpha=-1)
 
-# %% ../../nbs/22_fast_eca.ipynb #fd5cb2ea
+# %% ../../nbs/22_fast_eca.ipynb #a8bb9e4f
 def _backward_chunk(X, G, w, A, T, logits, grads, C, H, GQ, O):
     "Gradient `O: s c d` of tokens X but for the sketch's, from that of their update G; adds to `grads`"
     X2, G2, H2 = (t.flatten(0, 1) for t in (X, G, H))
@@ -128,7 +128,7 @@ def _backward_chunk(X, G, w, A, T, logits, grads, C, H, GQ, O):
     _expansion_grads(X, G, w, T, grads, GQ, O)
     O.flatten(0, 1).addmm_(H2, w.U.mT, alpha=-1)
 
-# %% ../../nbs/22_fast_eca.ipynb #dd85632f
+# %% ../../nbs/22_fast_eca.ipynb #89e28d3b
 _most = dict(cpu=2048)   # tokens that go through the layer together, by device; half as many backwards
 _dense = 4               # E is made from this many times d tokens in a sample on
 
@@ -138,7 +138,7 @@ def _parts(x, share=1):
     (samples, tokens), *_ = cut
     return samples.stop, tokens[0].stop, [(i, j) for i, parts in cut for j in parts]
 
-# %% ../../nbs/22_fast_eca.ipynb #eea6c16c
+# %% ../../nbs/22_fast_eca.ipynb #55b800f9
 def _sketched_rows(x, omega):
     "S = ΩᵀX by rows `b R d`, in the type of Ω; narrower tokens are widened a chunk at a time"
     if x.dtype == omega.dtype: return torch.bmm(omega.mT, x)
@@ -146,7 +146,7 @@ def _sketched_rows(x, omega):
     for i, j in _parts(x)[2]: S[i].baddbmm_(omega[i, j].mT, x[i, j].to(S.dtype))
     return S
 
-# %% ../../nbs/22_fast_eca.ipynb #2a793483
+# %% ../../nbs/22_fast_eca.ipynb #12ac3c6e
 @torch.no_grad()
 def _forward(x, w, keep):
     "The update of all tokens, and what the backward pass needs: codes A, T = XQ, logits"
@@ -162,7 +162,7 @@ def _forward(x, w, keep):
         logits[i, :, j] = _forward_chunk(X, w.of(i), A[at], N[work], T[at], out[i, j])
     return out, A, T, logits
 
-# %% ../../nbs/22_fast_eca.ipynb #bc6836ff
+# %% ../../nbs/22_fast_eca.ipynb #d5d96a5c
 def _backward(x, g, w, A, T, logits):
     "Gradient of the tokens but for the sketch's, and those of the small matrices"
     grads = _Weights(*(None if t is None else torch.zeros_like(t) for t in w))
@@ -176,13 +176,13 @@ def _backward(x, g, w, A, T, logits):
                         C[work], H[work], GQ[work], gx[i, j])
     return gx, grads
 
-# %% ../../nbs/22_fast_eca.ipynb #d889fe0d
+# %% ../../nbs/22_fast_eca.ipynb #6e51e093
 def _plainly(x, U, omega, alpha, beta, eta, h, rank, eps):
     "The plain form of the same arguments"
     bases = rearrange(U, 'd (h p) -> h d p', h=h)
     return eca_update.plain(x.to(U.dtype), bases, omega, alpha, beta, eta, eps, rank).to(x.dtype)
 
-# %% ../../nbs/22_fast_eca.ipynb #781639bd
+# %% ../../nbs/22_fast_eca.ipynb #d561bcc7
 class _ChunkedUpdate(Function):
     "The update of tokens `b n d` with joint bases `U: d hp` and a sketch `b n R`, float32 or better, in chunks."
     @staticmethod
@@ -205,21 +205,22 @@ class _ChunkedUpdate(Function):
             gx, grads = _backward(x, g, ctx.weights, A, T, logits)
             gS, gU, galpha, gbeta = _small_grads(ctx.weights, grads, ctx.leaves)
             gx.baddbmm_(omega, gS)
-            gO = torch.cat([x[i:i + 1].to(U.dtype) @ gS[i:i + 1].mT for i in range(len(x))]) if omega.requires_grad else None
+            gO = x.to(U.dtype) @ gS.mT if omega.requires_grad else None
         return gx.to(x.dtype), gU + grads.U, gO, galpha + grads.alpha, gbeta, grads.eta, None, None, None, None
 
-# %% ../../nbs/22_fast_eca.ipynb #84eb0d4e
+# %% ../../nbs/22_fast_eca.ipynb #62235d23
 def _fits(Z, U, omega, alpha=0.1, beta=0.1, eta=0.5, eps=1e-2, rank=None, projection='full'):
     "Do the chunks take these?"
     if projection != 'full': return False, f"expected projection='full', got {projection!r}"
     if Z.dim() != 3 or Z.numel() == 0: return False, f'expected tokens b n d, none of them 0, got {tuple(Z.shape)}'
     if Z.dtype != U.dtype: return False, f'expected tokens and bases of one type, got {Z.dtype} and {U.dtype}'
-    if widen(Z[:0]).dtype != Z.dtype and not Z.is_cpu: return False, f'expected float32 or float64 on a GPU, got {Z.dtype}'
+    narrow = widen(Z[:0]).dtype != Z.dtype
+    if narrow and not Z.is_cpu: return False, f'expected float32 or float64 on a GPU, got {Z.dtype}'
     if torch.is_autocast_enabled(Z.device.type): return False, 'autocast is on'
     shapes = [tuple(s.shape) for s in (alpha, beta, eta) if isinstance(s, Tensor) and s.dim()]
     return not shapes, f'expected α, β and η as single numbers, got {shapes}'
 
-# %% ../../nbs/22_fast_eca.ipynb #c58326aa
+# %% ../../nbs/22_fast_eca.ipynb #d25b482e
 @form(eca_update, 'chunked', _fits)
 def chunked_eca_update(
     Z:Tensor,               # tokens `b n d`
