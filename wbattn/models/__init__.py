@@ -6,11 +6,11 @@
 __all__ = ['WhiteBoxTransformer', 'create', 'crate_state_dict', 'fit_positions', 'list_models', 'load_model', 'published',
            'save_model', 'tost_state_dict']
 
-# %% ../../nbs/34_zoo.ipynb #c5793b26
+# %% ../../nbs/34_zoo.ipynb #9994223b
 from .transformer import WhiteBoxTransformer, fit_positions
 from .weights import crate_state_dict, load_model, published, save_model, tost_state_dict
 from .zoo import create, list_models
 
-# %% ../../nbs/34_zoo.ipynb #4738285c
+# %% ../../nbs/34_zoo.ipynb #b4cb2bb4
 _all_ = ['WhiteBoxTransformer', 'create', 'crate_state_dict', 'fit_positions', 'list_models', 'load_model', 'published',
          'save_model', 'tost_state_dict']

@@ -16,12 +16,12 @@ from timm.models._features import feature_take_indices
 from timm.models.xcit import ClassAttentionBlock, PositionalEncodingFourier
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from ..crate import ISTA, MSSA
-from ..dmsa import DMSA
-from ..dotproduct import SoftmaxAttention, XCA
-from ..eca import ECAttention
+from ..ops.crate import ISTA, MSSA
+from ..ops.dmsa import DMSA
+from ..ops.dotproduct import SoftmaxAttention, XCA
+from ..ops.eca import ECAttention
 from .layers import Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed
-from ..tssa import TSSA
+from ..ops.tssa import TSSA
 
 # %% ../../nbs/31_transformer.ipynb #c6bc8939
 attn_layers = dict(eca=ECAttention, tssa=TSSA, dmsa=DMSA, mssa=MSSA, softmax=SoftmaxAttention, xca=XCA)
