@@ -91,7 +91,8 @@ class MapRow(NamedTuple):
 def _map_rows(measure, model, images, layers, heads, titles, size, grid):
     "A `MapRow` for each image and layer."
     images, rows = _each_image(images), []
-    if titles is not None and len(titles) != len(images): raise ValueError(f"{len(titles)} titles for {len(images)} images")
+    if titles is not None and len(titles) != len(images):
+        raise ValueError(f"{len(titles)} titles for {len(images)} images")
     for i, image in enumerate(images):
         x, pixels = prepare_image(model, image, size)
         maps = measure(model, x, grid)
@@ -153,18 +154,20 @@ def map_figure(
     size=None,           # see `prepare_image`
     opacity:float=0.75,  # of the maps over the image, in [0, 1]
     limits:str='figure', # colours span the 'figure', each 'map', or the 'full' range from 0 to 1
-    axes=None,           # to draw in: images times layers rows, 1 + heads columns; turned if several images of one layer
+    axes=None,           # images times layers rows, 1 + heads columns; turned if several images of one layer
     label:str='',        # of the colours
 )->Figure:
     "Maps of heads over images."
-    if limits not in ('figure', 'map', 'full'): raise ValueError(f"limits={limits!r}; expected 'figure', 'map' or 'full'")
+    if limits not in ('figure', 'map', 'full'):
+        raise ValueError(f"limits={limits!r}; expected 'figure', 'map' or 'full'")
     rows = _map_rows(measure, model, images, layers, heads, titles, size, grid)
     one_layer = len({r.layer for r in rows}) == 1
     side_by_side = one_layer and len(rows) > 1
     fig, cells = _map_axes(rows, side_by_side, axes)
     for cell, row in zip(cells, rows): shown = _draw_row(cell, row, opacity, *_color_limits(rows, limits))
     _map_labels(cells, rows, side_by_side)
-    if limits != 'map': fig.colorbar(shown, ax=list(cells.flat), shrink=min(1., 3/fig.get_figheight()), pad=0.01, label=label)
+    if limits != 'map':
+        fig.colorbar(shown, ax=list(cells.flat), shrink=min(1., 3/fig.get_figheight()), pad=0.01, label=label)
     if axes is None and one_layer and not side_by_side: fig.suptitle(f'layer {rows[0].layer + 1}', fontsize=9)
     return fig
 

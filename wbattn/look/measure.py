@@ -270,7 +270,8 @@ def layer_bases(
     found = {i: l.op.bases() for i, l in enumerate(attention_layers(model)) if l.white_box}
     found = {i: U.detach().float() for i, U in found.items() if U is not None}
     if found: return found
-    raise MissingQuantity(f"{model_name(model)} has no subspaces: its attention ({attention_kinds(model)}) has no bases")
+    kinds = attention_kinds(model)
+    raise MissingQuantity(f"{model_name(model)} has no subspaces: its attention ({kinds}) has no bases")
 
 def subspace_coherence(
     model:nn.Module, # with operators that have bases
@@ -338,7 +339,8 @@ def layer_sparsity(
     model = unwrap_model(model)
     if not has_sparsity(model):
         kinds = attention_kinds(model)
-        raise MissingQuantity(f"{model_name(model)} has no ISTA and no masks: its attention ({kinds}) switches no head off")
+        missing = f"{model_name(model)} has no ISTA and no masks"
+        raise MissingQuantity(f"{missing}: its attention ({kinds}) switches no head off")
     total = {}
     def note(i, shares):
         for k, v in shares.items():

@@ -22,7 +22,7 @@ from .measure import QUANTITIES, layer_bases, layer_spectra, step_sizes, subspac
 from .watch import MissingQuantity
 
 # %% ../../nbs/62_plots.ipynb #b6c1f903
-BLUE, ORANGE, GREEN, GREY = '#0072B2', '#D55E00', '#009E73', '#666666' # Okabe and Ito's palette, safe for the colour-blind
+BLUE, ORANGE, GREEN, GREY = '#0072B2', '#D55E00', '#009E73', '#666666' # Okabe and Ito's palette
 PALETTE = BLUE, ORANGE, GREEN, '#CC79A7', '#56B4E9', '#E69F00', GREY
 
 def figure_png(
@@ -136,7 +136,8 @@ def _rate_panel(ax, key, models, after):
         if key not in rates: continue
         _rate_line(ax, rates, key, color=color, ls='-', label=_label(name, 'before the step' if after else ''))
         if after and key + '_after' in rates:
-            _rate_line(ax, rates, key + '_after', color=color if name else ORANGE, ls='--', label=_label(name, 'after the step'))
+            after_color, label = color if name else ORANGE, _label(name, 'after the step')
+            _rate_line(ax, rates, key + '_after', color=after_color, ls='--', label=label)
     q = QUANTITIES[key]
     ax.set_ylabel(f"{q.label} ({q.unit})")
     ax.margins(y=0.15)
@@ -210,7 +211,8 @@ def _draw_coherence(ax, C, heads, directions, title):
     for k in range(1, heads):
         ax.axvline(k*d - 0.5, color='white', lw=0.6)
         ax.axhline(k*d - 0.5, color='white', lw=0.6)
-    ticks, names = [k*d + (d - 1)/2 for k in range(heads)], [k + 1 if heads <= 8 or k % 4 == 0 else '' for k in range(heads)]
+    ticks = [k*d + (d - 1)/2 for k in range(heads)]
+    names = [k + 1 if heads <= 8 or k % 4 == 0 else '' for k in range(heads)]
     ax.set_xticks(ticks, names)
     ax.set_yticks(ticks, names)
     ax.tick_params(length=0)
@@ -221,7 +223,8 @@ def _draw_coherence(ax, C, heads, directions, title):
 def _draw_overlap(ax, bases):
     "Overlap of each two heads by layer: mean, least and most."
     layers = [i + 1 for i in bases]
-    pairs = [o[~torch.eye(len(o), dtype=torch.bool)] if len(o) > 1 else o.flatten() for o in map(subspace_overlap, bases.values())]
+    overlaps = [subspace_overlap(U) for U in bases.values()]
+    pairs = [o[~torch.eye(len(o), dtype=torch.bool)] if len(o) > 1 else o.flatten() for o in overlaps]
     ax.plot(layers, [o.mean() for o in pairs], color=BLUE, marker='o', ms=3.5, label='mean over pairs')
     ax.fill_between(layers, [o.min() for o in pairs], [o.max() for o in pairs], color=BLUE, alpha=0.15, lw=0)
     ax.plot(layers, [U.shape[2]/U.shape[1] for U in bases.values()], color=GREY, ls=':', label='at random, p/d')
