@@ -76,7 +76,7 @@ SECTIONS = {} # title → (text, function of a `Subject`), in the order of the r
 def section(
     title:str,   # of the section
     text:str='', # what is to be seen in it
-):               # decorator of a function: `Subject` → a figure, or several in a list, or either with a further sentence
+):               # decorator of a function: `Subject` → a figure, or a list of them, or either with a further sentence
     "Put a section into every report."
     def add(draw):
         SECTIONS[title] = text, draw
