@@ -36,7 +36,8 @@ def step_weights(
 )->dict:             # 'alpha', 'beta': a list by layer; {} where there are none
     "The step sizes of a model, to four digits after the point."
     found = {k: [getattr(o, k, None) for o in operators(model)] for k in ('alpha', 'beta')}
-    return {k: [round(float(v.detach()), 4) for v in vs] for k, vs in found.items() if isinstance((vs or [None])[0], Tensor)}
+    found = {k: vs for k, vs in found.items() if vs and isinstance(vs[0], Tensor)}
+    return {k: [round(float(v.detach()), 4) for v in vs] for k, vs in found.items()}
 
 class WeightHistory(Callback):
     "Keep α and β as they start, and after every epoch."
@@ -53,8 +54,9 @@ def rates_by_layer(
     "What enters each operator, and the operator's own rate before and after its half of the block."
     given = layer_rates(model, x, what=['R', 'Rc'], after=False)
     own = layer_rates(model, x, what=['objective'], where='stream')
-    names = dict(R=given.get('R'), Rc=given.get('Rc'), entering=own.get('objective'), leaving=own.get('objective_after'))
-    return {k: v for k, v in names.items() if v is not None}
+    rates = dict(R=given.get('R'), Rc=given.get('Rc'),
+                 entering=own.get('objective'), leaving=own.get('objective_after'))
+    return {k: v for k, v in rates.items() if v is not None}
 
 # %% ../../nbs/81d_experiment.ipynb #985b4ed5
 @torch.no_grad()

@@ -121,7 +121,8 @@ def plot_variants(
     "Accuracy and cross-entropy of each variant: a dot for each seed, and mean ± standard deviation."
     names = list(df.variant.unique())
     fig, [axs] = new_figure(1, 2, w=4.4, h=1 + 0.32*len(names), sharey=True)
-    for ax, k, label, color in zip(axs, ('accuracy', 'cross_entropy'), ('accuracy (%)', 'cross-entropy (nats)'), (BLUE, ORANGE)):
+    columns = dict(accuracy=('accuracy (%)', BLUE), cross_entropy=('cross-entropy (nats)', ORANGE))
+    for ax, (k, (label, color)) in zip(axs, columns.items()):
         for i, n in enumerate(names): _dots(ax, df[df.variant == n][k].dropna(), i, color)
         ax.set_xlabel(label)
         ax.grid(axis='x', alpha=0.25)

@@ -122,7 +122,8 @@ def _(s):
             *other_sizes, _eca(s, 'ECA + MLP', mlp='mlp')]
 
 # %% ../../nbs/81b_studies.ipynb #5dacdb19
-@study('tost_norm_mlp', 'ToST, Table 8', "Does ToST need the normalisation in its membership, and an MLP rather than ISTA?")
+@study('tost_norm_mlp', 'ToST, Table 8',
+       "Does ToST need the normalisation in its membership, and an MLP rather than ISTA?")
 def _(s):
     raw, ista = dict(attn='RawTSSA', qkv_bias=True), dict(mlp='ista')
     return [Variant('ℓ2 normalisation, MLP', 'tost'), Variant('ℓ2 normalisation, ISTA', 'tost', ista),

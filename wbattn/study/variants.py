@@ -66,7 +66,7 @@ def rounded(
 
 # %% ../../nbs/81a_variants.ipynb #abeb70e9
 class CholeskyECA(ECAttention):
-    "ECAttention with the basis Q of Algorithm 4: a Cholesky factor of the Gram matrix, QR for the batch where it fails."
+    "ECAttention with the basis Q of Algorithm 4: a Cholesky factor of the Gram matrix, or QR where that fails."
     def __init__(self,
         dim:int,            # token width d
         gram:str='float32', # precision of the Gram matrix: float32, float16, bfloat16
