@@ -1,6 +1,6 @@
 """The shape of the library: floors, light imports, short lines, and a word on every public parameter.
 
-Numbers of notebooks are dependency order: a module imports only modules of lower-numbered notebooks. What comes from
+Numbers of notebooks are dependency order (81a comes before 81b): a module imports only from lower notebooks. What comes from
 notebooks below 30 (the operators, their mathematics and their fast forms) imports none of the heavy libraries, and
 `import wbattn` not even torch.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 root = Path(__file__).resolve().parent.parent
 lib = root/'wbattn'
-heavy, light_below = {'fastai', 'timm', 'matplotlib', 'torchvision', 'sklearn', 'pandas'}, 30
+heavy, light_below = {'fastai', 'timm', 'matplotlib', 'torchvision', 'sklearn', 'pandas'}, '30'
 longest, share_of_long = 120, 0.005
 problems, source, number = [], {}, {}
 
@@ -17,8 +17,8 @@ for py in sorted(lib.rglob('*.py')):
     text = py.read_text(encoding='utf-8')
     parts = py.relative_to(root).with_suffix('').parts
     mod = '.'.join(parts[:-1] if parts[-1] == '__init__' else parts)
-    made_by = re.search(r'File to edit: \S*?(\d+)\w*_[^/\s]*\.ipynb', text[:2000])
-    if made_by: number[mod], source[mod] = int(made_by[1]), text
+    made_by = re.search(r'File to edit: \S*?(\d+[a-z]?)_[^/\s]*\.ipynb', text[:2000])
+    if made_by: number[mod], source[mod] = made_by[1], text
     elif py.name not in ('__init__.py', '_modidx.py') or (py.name == '__init__.py' and len(text.splitlines()) > 1):
         problems.append(f'{py.relative_to(root)} comes from no notebook')
 
@@ -36,7 +36,7 @@ def check_floors(mod, tree):
     package = mod if (root/mod.replace('.', '/')).is_dir() else mod.rpartition('.')[0]
     for name in imports(tree, package):
         if name in number and name != 'wbattn' and number[name] >= number[mod] and name != mod:
-            problems.append(f'{mod} ({number[mod]:02d}) imports {name} ({number[name]:02d}): upward')
+            problems.append(f'{mod} ({number[mod]}) imports {name} ({number[name]}): upward')
     stars = [n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.names[0].name == '*']
     if stars: problems.append(f'{mod} has star imports: {", ".join(stars)}')
 
