@@ -18,13 +18,13 @@ from torchvision.transforms import Compose
 from fastai.data.core import DataLoaders
 from fastai.data.transforms import get_image_files
 from fastai.learner import noop
-from ..data import get_dls, read_image, real_accuracy, real_labels
+from ..data import check_options, dls_args, get_dls, read_image, real_accuracy, real_labels
 from ..train.callbacks import amp_mode
-from ..train.learner import data_shape
 from ..train.checkpoint import versions
+from ..train.learner import data_shape
 from ..train.logs import write_whole
 from ..interpret import explain, membership_maps
-from .options import EvalOptions, ExplainOptions, PredictOptions, check_data_options, data_options
+from .options import EvalOptions, ExplainOptions, PredictOptions
 from .start import RECORDS, Pretrained, pick_device, read_pretrained, set_threads
 from .scores import predictions, scores
 from .runs import write_json
@@ -102,12 +102,12 @@ def evaluation_dls(
     "Data for a model, prepared as it was trained."
     data = o.data or found.info.get('data')
     if data is None: raise ValueError(f"{found.path!r} doesn't say what it was trained on; name a data set with data")
-    check_data_options(data, o.said('place', 'data'))
+    check_options(data, o.said('place', 'data'))
     size = o.img_size or found.kwargs.get('img_size') or 224
     if not isinstance(size, int) and size[0] == size[1]: size = size[0]
     kwargs = {**_prepared(found, data), **o.said('place', 'data'), 'img_size': size}
     val_bs = o.bs or (256 if torch.device(device).type == 'cuda' else None)
-    known = data_options(data)
+    known = dls_args(data)
     return get_dls(data, device=device, bs=min(val_bs or 64, 64), val_bs=val_bs, # bs: of training, which doesn't happen
                    **{k: v for k, v in kwargs.items() if k in known})
 

@@ -16,9 +16,9 @@ from fastai.learner import Learner, noop
 from fastai.torch_core import num_distrib, rank_distrib, set_seed
 from ..models import save_model
 from ..data import get_dls
-from ..train.logs import CSVLog, log_cbs, read_log, write_whole
 from ..train.checkpoint import Checkpoint, load_checkpoint, versions
 from ..train.learner import data_shape, load_weights, wb_learner
+from ..train.logs import CSVLog, log_cbs, read_log, write_whole
 from ..train.processes import stop_on_signals
 from ..interpret import (layer_rates, learning_curves, membership_maps, operators, plot_layer_rates, recorders,
                               step_sizes)
@@ -104,7 +104,8 @@ def run_info(
 )->dict: # of plain values
     "What a checkpoint says about its run, enough to continue it."
     shape = dict(zip(('num_classes', 'in_chans'), data_shape(learn.dls)))
-    return dict(data=p.data, arch=p.arch, seed=p.seed, recipe=p.recipe.to_json(), finetune=p.finetune, keep=p.keep,
+    return dict(data=p.data, arch=p.arch, seed=p.seed, recipe=p.recipe.to_json(), finetune=p.finetune,
+                variant=p.variant, keep=p.keep,
                 place=json.dumps(p.place), model_kwargs=json.dumps({**learn.model_kwargs, **shape}),
                 cfg=json.dumps(image_cfg(learn.dls)))
 

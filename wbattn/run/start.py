@@ -4,18 +4,19 @@
 
 # %% auto #0
 __all__ = ['RECORDS', 'FIGURES', 'RUN_FILES', 'pick_device', 'set_threads', 'check_run_dir', 'make_run_dir', 'clear_run_dir',
-           'Pretrained', 'find_arch', 'read_pretrained']
+           'Pretrained', 'read_pretrained']
 
 # %% ../../nbs/71_start.ipynb #d31aa011
 import argparse, json, os
 from dataclasses import dataclass, field
 from pathlib import Path
-import timm, torch
+import torch
 from torch import nn
 from fastcore.basics import patch
 from fastai.torch_core import num_distrib
 from safetensors.torch import load_file
-from ..models import crate_state_dict, create, list_models, tost_state_dict
+from ..models import create
+from ..models.weights import published
 from ..train.checkpoint import load_checkpoint
 from ..train.learner import load_weights
 from ..interpret import RecordRates, RecordSparsity, RecordStepSizes
@@ -132,35 +133,12 @@ def _from_checkpoint(state):
     weights = state['ema'][0] if state['ema'] and info['recipe']['ema_final'] else state['model']
     return Pretrained(info['arch'], info.pop('model_kwargs'), weights, info.pop('cfg'), info)
 
-# %% ../../nbs/71_start.ipynb #47a32ab4
-def _shapes(state): # whatever the head and the image size
-    return {k: tuple(v.shape) for k, v in state.items() if not k.startswith('head.') and k != 'pos_embed.table'}
-
-def find_arch(
-    state,  # weights under our names
-)->str:     # a name of `list_models()`
-    "The registered model that has weights of these shapes."
-    for name in list_models('*224'):
-        with torch.device('meta'): want = timm.create_model(name).state_dict()
-        if _shapes(want) == _shapes(state): return name
-    raise ValueError("no registered model has weights of these shapes; name one with arch")
-
-def _renamed(state):
-    "Weights of ToST or CRATE under our names."
-    errors = []
-    for convert in (tost_state_dict, crate_state_dict):
-        try: return convert(state)
-        except ValueError as e: errors.append(str(e))
-    raise ValueError(' / '.join(errors))
-
 # %% ../../nbs/71_start.ipynb #2ece0ce2
-def _published(state, arch, model):
-    "Weights as ToST or CRATE were published, or under our names."
-    if not any('.op.' in k for k in state): state = _renamed(state)
+def _published(state, model):
+    "Weights as ToST, CRATE or XCiT were published, or under our names."
+    name, kwargs, state = published(state, **model)
     head = state.get('head.weight')
-    stem = next((v for k, v in state.items() if k.startswith('patch_embed') and v.ndim == 4), None)
-    kwargs = dict(num_classes=0 if head is None else len(head), in_chans=3 if stem is None else stem.shape[1])
-    return Pretrained(arch or find_arch(state), kwargs, state)
+    return Pretrained(name, dict(num_classes=0 if head is None else len(head), in_chans=3) | kwargs, state)
 
 # %% ../../nbs/71_start.ipynb #d182a3ad
 def _read_file(path):
@@ -177,7 +155,7 @@ def _read(path, arch, model):
     else:
         state = _read_file(path)
         ours = {'model', 'info', 'epoch'} <= state.keys()
-        found = _from_checkpoint(state) if ours else _published(state, arch, model)
+        found = _from_checkpoint(state) if ours else _published(state, model)
     if arch not in (None, found.arch): raise ValueError(f"it holds {found.arch}, not {arch}")
     found.kwargs |= model
     return found
@@ -185,8 +163,8 @@ def _read(path, arch, model):
 # %% ../../nbs/71_start.ipynb #125bd1cd
 def read_pretrained(
     path,        # run directory, checkpoint of a run, or a file of published weights
-    arch=None,   # architecture; None: what the weights say
-    model=None,  # dict of arguments of the model that the weights don't say, such as num_heads
+    arch=None,   # architecture that it has to be; None: whatever it is
+    model=None,  # dict of arguments of the model that the weights don't show, such as num_heads
 )->Pretrained:
     "Weights to start from, or a `ValueError` that says why not."
     path = Path(path)
