@@ -40,6 +40,7 @@ class Plan:
     began:float=field(default_factory=time.perf_counter)
     began_cpu:float=field(default_factory=time.process_time)
 
+# %% ../../nbs/72_plan.ipynb #7594430e
 @patch(as_prop=True)
 def threads(self:Plan)->int: # 0: torch's choice
     "CPU threads."
@@ -72,6 +73,7 @@ def main_arch(
     "The architecture that a data set is trained with unless told otherwise."
     return MAIN_ARCH.get(data, 'wb_tost_small_patch16_224')
 
+# %% ../../nbs/72_plan.ipynb #151a2f65
 def check_arch(
     arch, # of this library, or any other of timm's
 ):
@@ -79,6 +81,7 @@ def check_arch(
     if arch in list_models() or timm.is_model(arch): return
     raise ValueError(f"unknown arch {arch!r}; nearest names: {nearest(arch, list_models())}")
 
+# %% ../../nbs/72_plan.ipynb #7bc3672a
 def run_dir(
     o:TrainOptions, # what was said
     data, # name of a data set
@@ -104,6 +107,7 @@ def plan_recipe(
 def _place(o):
     return {k: str(v) if isinstance(v, Path) else v for k, v in o.said('place').items()}
 
+# %% ../../nbs/72_plan.ipynb #37c1fee7
 def _new_run(o):
     "The plan of a run that begins."
     data = o.data or 'digits'

@@ -12,7 +12,7 @@ import numpy as np, torch
 from pathlib import Path
 from torch import nn
 from fastai.data.core import DataLoaders
-from fastai.learner import Learner, noop
+from fastai.learner import Learner
 from fastai.torch_core import num_distrib, rank_distrib, set_seed
 from ..models import save_model
 from ..data import get_dls
@@ -42,6 +42,7 @@ def _first_weights(p):
     of_data = 'num_classes', 'in_chans', 'img_size'
     return {k: v for k, v in kwargs.items() if k not in of_data}, weights
 
+# %% ../../nbs/74_runs.ipynb #a5e25580
 def build_run(
     p:Plan, # what was decided
     cbs=None, # further callbacks
@@ -74,6 +75,7 @@ def some_rates(
     x = dls.valid.one_batch()[0]
     return layer_rates(model, x[:256 if max(x.shape[-2:]) <= 64 else 32])
 
+# %% ../../nbs/74_runs.ipynb #8edbecd1
 def first_rates(
     p:Plan, # what was decided
     learn:Learner, # what `build_run` made
@@ -113,6 +115,7 @@ def run_info(
 def _say(s):
     if not rank_distrib(): print(s, flush=True)
 
+# %% ../../nbs/74_runs.ipynb #a24c9ac3
 def _headline(p, learn):
     "What is about to happen."
     images = ' + '.join(str(len(dl.dataset)) for dl in learn.dls.loaders)
@@ -125,6 +128,7 @@ def _headline(p, learn):
     if num_distrib() > 1: where = f"{num_distrib()} × {p.device.type}"
     return f"{p.arch}: {params:,} parameters, {p.data}: {images} images, {epochs} on {where}"
 
+# %% ../../nbs/74_runs.ipynb #42015ba2
 def _stopped(p):
     "Where a run stands, and how to go on."
     s = load_checkpoint(p.out/'checkpoint.pt')
@@ -157,6 +161,7 @@ def _drawn(draw, *args, **kwargs):
     try: return draw(*args, **kwargs)
     except ValueError: return None # this model hasn't got it
 
+# %% ../../nbs/74_runs.ipynb #e27af2a3
 def _one_each(dl, most=10):
     "An image of each class, and their labels."
     x, y = dl.one_batch()
@@ -164,6 +169,7 @@ def _one_each(dl, most=10):
     pick = [int((y == c).nonzero()[0]) for c in y.unique()[:most]]
     return x[pick], y[pick]
 
+# %% ../../nbs/74_runs.ipynb #2b483ecb
 def run_figures(
     out,             # run directory
     dls:DataLoaders, # of the run
@@ -248,7 +254,7 @@ def complete_run(
         load_weights(learn.model, read_pretrained(p.out).state)
         rates = json.loads((p.out/'rates.json').read_text())
         if not rank_distrib(): summary['figures'] = write_figures(p.out, learn.dls, learn.model.eval(), rates)
-    finally: getattr(learn.dls, 'close', noop)()
+    finally: learn.dls.close()
     if not rank_distrib(): write_json(p.out/'summary.json', summary)
     return summary
 
@@ -280,7 +286,7 @@ def _train(p, cbs, command):
     try:
         fit_run(p, learn)
         return report_run(p, learn, command)
-    finally: getattr(learn.dls, 'close', noop)() # worker processes
+    finally: learn.dls.close() # worker processes
 
 # %% ../../nbs/74_runs.ipynb #7f3041db
 def train_run(

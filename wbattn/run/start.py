@@ -35,6 +35,7 @@ def pick_device(
     except Exception: raise ValueError(f"device {device!r} is not available here") from None
     return device_
 
+# %% ../../nbs/71_start.ipynb #83fd07ef
 def _own_gpu():
     "The GPU of this process."
     if num_distrib() <= 1: return torch.device('cuda')
@@ -85,6 +86,7 @@ def make_run_dir(
     except OSError as e: raise type(e)(f"can't write to run directory {str(out)!r}: {e.strerror or e}") from None
     return out
 
+# %% ../../nbs/71_start.ipynb #11d3b355
 def clear_run_dir(
     out,  # the run directory
 ):
@@ -105,6 +107,7 @@ class Pretrained:
     info:dict=field(default_factory=dict) # of the run: data, recipe, place
     path:str='' # where they were
 
+# %% ../../nbs/71_start.ipynb #36727feb
 @patch
 def model(
     self:Pretrained,
@@ -126,6 +129,7 @@ def _from_dir(path):
     info = {k: run[k] for k in ('data', 'recipe', 'place') if k in run}
     return Pretrained(config['architecture'], config['model_args'], load_file(path), config['pretrained_cfg'], info)
 
+# %% ../../nbs/71_start.ipynb #36cf2fb6
 def _from_checkpoint(state):
     "The weights that the run would have saved: the averaged ones, where its recipe says so."
     info = dict(state['info'])
@@ -149,6 +153,7 @@ def _read_file(path):
     if not isinstance(state, dict): raise ValueError(f"it holds a {type(state).__name__}, no weights")
     return state
 
+# %% ../../nbs/71_start.ipynb #ba588c7c
 def _read(path, arch, model):
     "The weights in a file, with what is known about them."
     if path.suffix == '.safetensors': found = _from_dir(path)
