@@ -10,7 +10,7 @@ __all__ = ['RECORDS', 'FIGURES', 'RUN_FILES', 'pick_device', 'set_threads', 'che
 import argparse, json, os
 from dataclasses import dataclass, field
 from pathlib import Path
-import torch
+import timm, torch
 from torch import nn
 from fastcore.basics import patch
 from fastai.torch_core import num_distrib
@@ -141,8 +141,8 @@ def _from_checkpoint(state):
 def _published(state, model):
     "Weights as ToST, CRATE or XCiT were published, or under our names."
     name, kwargs, state = published(state, **model)
-    head = state.get('head.weight')
-    return Pretrained(name, dict(num_classes=0 if head is None else len(head), in_chans=3) | kwargs, state)
+    head, chans = state.get('head.weight'), timm.get_pretrained_cfg_value(name, 'input_size')[0]
+    return Pretrained(name, dict(num_classes=0 if head is None else len(head), in_chans=chans) | kwargs, state)
 
 # %% ../../nbs/71_start.ipynb #d182a3ad
 def _read_file(path):
