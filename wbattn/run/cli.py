@@ -53,6 +53,7 @@ def key_values(
         raise ValueError(f"{s!r}; expected name=value, name=value, … with numbers, True, False, None or text") from None
     return found.kwargs
 
+# %% ../../nbs/76_cli.ipynb #4a87fbfe
 class KeyValues(argparse.Action):
     "Puts `name=value` pairs into a dict."
     def __call__(self,
@@ -89,6 +90,7 @@ def _groups(parser, cls):
     made = {c: parser.add_argument_group(c.__doc__.strip('.')) for c in cls.__mro__ if '__annotations__' in vars(c)}
     return {name: made[c] for c in made for name in vars(c)['__annotations__']} # where it was declared first
 
+# %% ../../nbs/76_cli.ipynb #4227a341
 def option_parser(
     cls,        # a record of options
     name,       # of the command
@@ -110,6 +112,7 @@ def _record(func):
     first, *more = inspect.signature(func).parameters.values()
     return first.annotation if not more and is_dataclass(first.annotation) else None
 
+# %% ../../nbs/76_cli.ipynb #9ad4bd5c
 def _made_record(func):
     "A record made of the parameters of a function."
     said = docments(func, full=True)
@@ -127,6 +130,7 @@ def hyphened(
     parts = [o.partition('=') for o in argv]
     return [(head.replace('_', '-') if head.startswith('--') else head) + eq + v for head, eq, v in parts]
 
+# %% ../../nbs/76_cli.ipynb #eccf695b
 def command(
     func=None,  # of one record of options, or of parameters that are declared with comments
     examples='' # shown at the end of `--help`
@@ -172,6 +176,7 @@ def _print_scores(r):
           f"cross-entropy {r['cross_entropy']:.4f} nats")
     print(f"{r['images_per_s']:,.0f} images/s, loading included")
 
+# %% ../../nbs/76_cli.ipynb #9708ad60
 @command(examples="""  wbattn_eval runs/mine --part test
   wbattn_eval tost_small.pth --data imagenet --data-dir /data/imagenet --crop-pct 1
   wbattn_eval crate_base.pth --data imagenet --data-dir /data/imagenet --model num_heads=12 --interpolation bilinear

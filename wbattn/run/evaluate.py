@@ -17,14 +17,13 @@ from torch import Tensor, nn
 from torchvision.transforms import Compose
 from fastai.data.core import DataLoaders
 from fastai.data.transforms import get_image_files
-from fastai.learner import noop
-from ..data import get_dls, read_image, real_accuracy, real_labels
+from ..data import check_options, dls_args, get_dls, read_image, real_accuracy, real_labels
 from ..train.callbacks import amp_mode
-from ..train.learner import data_shape
 from ..train.checkpoint import versions
+from ..train.learner import data_shape
 from ..train.logs import write_whole
-from ..interpret import explain, membership_maps
-from .options import EvalOptions, ExplainOptions, PredictOptions, check_data_options, data_options
+from ..look import explain, membership_maps
+from .options import EvalOptions, ExplainOptions, PredictOptions
 from .start import RECORDS, Pretrained, pick_device, read_pretrained, set_threads
 from .scores import predictions, scores
 from .runs import write_json
@@ -70,6 +69,7 @@ def picture_transform(
     cut, to_tensor = Compose(steps[:-2]), Compose(steps[-2:])   # the last two: as floats, normalised
     return lambda o: _plain(cut(read_image(o).convert(mode))), to_tensor
 
+# %% ../../nbs/75_evaluate.ipynb #91c11cb5
 def _plain(image): # without what the file said beside the pixels, such as a rotation that is done already
     return Image.fromarray(np.asarray(image))
 
@@ -94,6 +94,7 @@ def _prepared(found, data):
     if len(cfg.get('mean', ())) == 1: return {}                # of grey images
     return {k: cfg[k] for k in ('mean', 'std', 'crop_pct', 'crop_mode', 'interpolation') if k in cfg}
 
+# %% ../../nbs/75_evaluate.ipynb #237d8d26
 def evaluation_dls(
     found:Pretrained, # a trained model
     o:EvalOptions,    # what was said
@@ -102,12 +103,12 @@ def evaluation_dls(
     "Data for a model, prepared as it was trained."
     data = o.data or found.info.get('data')
     if data is None: raise ValueError(f"{found.path!r} doesn't say what it was trained on; name a data set with data")
-    check_data_options(data, o.said('place', 'data'))
+    check_options(data, o.said('place', 'data'))
     size = o.img_size or found.kwargs.get('img_size') or 224
     if not isinstance(size, int) and size[0] == size[1]: size = size[0]
     kwargs = {**_prepared(found, data), **o.said('place', 'data'), 'img_size': size}
     val_bs = o.bs or (256 if torch.device(device).type == 'cuda' else None)
-    known = data_options(data)
+    known = dls_args(data)
     return get_dls(data, device=device, bs=min(val_bs or 64, 64), val_bs=val_bs, # bs: of training, which doesn't happen
                    **{k: v for k, v in kwargs.items() if k in known})
 
@@ -140,6 +141,7 @@ def _fits_data(found, dls):
         if found.kwargs.get(k, v) != v: raise ValueError(f"{k}={found.kwargs[k]} in the model, but the data have {v}")
     return size
 
+# %% ../../nbs/75_evaluate.ipynb #d4c09dc0
 def _evaluate(found, o, dls, device):
     "Scores of one part, and the predictions behind them."
     dl, size = dls.loaders[part_index(dls, o.part)], _fits_data(found, dls)
@@ -160,7 +162,7 @@ def evaluate_run(
     found, device = open_pretrained(o), pick_device(o.device)
     dls = evaluation_dls(found, o, device)
     try: res, p = _evaluate(found, o, dls, device)
-    finally: getattr(dls, 'close', noop)()
+    finally: dls.close()
     if o.figures: _write_evaluation(_beside(o), res, p, dls.vocab, found.path)
     return res
 
@@ -170,6 +172,7 @@ def _beside(o):
     where = Path(o.checkpoint)
     return Path(o.out) if o.out else where if where.is_dir() else where.parent
 
+# %% ../../nbs/75_evaluate.ipynb #83cc58a7
 def _write_evaluation(out, res, p, names, path):
     "The numbers and the figure."
     out.mkdir(parents=True, exist_ok=True)
@@ -187,6 +190,7 @@ def _draw_map(model, x, png, title, layer):
     write_whole(png, lambda f: fig.savefig(f, dpi=110, format='png'))
     return str(png)
 
+# %% ../../nbs/75_evaluate.ipynb #22a294a5
 def _likeliest(ps, names, k):
     "Names and probabilities of the likeliest classes."
     ps, classes = ps.topk(min(k, len(ps)))

@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['SHARE', 'opt', 'whole', 'one_of', 'check_option', 'Options', 'MachineOptions', 'PlaceOptions', 'CropOptions',
-           'WeightsOptions', 'RecipeOptions', 'TrainOptions', 'EvalOptions', 'PredictOptions', 'ExplainOptions',
-           'data_options', 'check_data_options']
+           'WeightsOptions', 'RecipeOptions', 'TrainOptions', 'EvalOptions', 'PredictOptions', 'ExplainOptions']
 
 # %% ../../nbs/70_options.ipynb #707f3815
 import math
@@ -109,7 +108,7 @@ class CropOptions(Options):
 class WeightsOptions(Options):
     "The weights."
     checkpoint:str = opt(MISSING, "a run directory, a checkpoint of a run, or a file as published for ToST or CRATE")
-    arch:str = opt(None, "architecture, where the weights don't say (default: what fits them)")
+    arch:str = opt(None, "architecture that it has to be (default: whatever it is)")
     model:dict = opt(None, 'arguments of the model, where the weights don\'t say, such as "num_heads=6"')
 
 # %% ../../nbs/70_options.ipynb #32703b46
@@ -121,11 +120,15 @@ class RecipeOptions(Options):
                  part='recipe')
     lr:float = opt(None, "highest learning rate (default: the recipe's; digits: 0.0015)", part='recipe')
     wd:float = opt(None, "weight decay (default: the recipe's; digits: 0.05)", part='recipe')
+    variant:str = opt(None, "recipe of another source: readme, as in the README of the published code "
+                            "(default: the paper's)")
     set:dict = opt(None, 'other fields of the recipe, such as "clip=1 ema=0.999 amp=fp16" (default: the recipe\'s)')
     model:dict = opt(None, 'arguments of the model, such as "rank=4 drop_path_rate=0.1" (default: the recipe\'s)')
     img_size:int = opt(None, "side of the images in pixels (default: the recipe's)", part='data')
     data_args:dict = opt(None, 'other arguments of the data set, such as "augment=light holdout=0.1" '
-                               '(default: the recipe\'s)')
+                               '(default: the recipe\'s)',
+                         valid=(lambda v: not {'bs', 'seed', 'device'} & set(v),
+                                "other names: bs, seed and device have options of their own"))
 
 # %% ../../nbs/70_options.ipynb #ff8c9e0f
 @dataclass(kw_only=True)
@@ -192,27 +195,3 @@ class ExplainOptions(WeightsOptions, CropOptions, MachineOptions):
     "What is explained."
     image:str = opt(MISSING, "a picture")
     out:str = opt(None, "file to write, .html or .png (default: explain-<image>.html beside the weights)")
-
-# %% ../../nbs/70_options.ipynb #563b2fa3
-def data_options(
-    data, # name of a data set
-)->list:  # of names
-    "What a data set can be told; what each run decides for it (batch size, seed, device) is left out."
-    from wbattn.data import dls_args
-    return [k for k in dls_args(data) if k not in ('bs', 'val_bs', 'seed', 'device')]
-
-def check_data_options(
-    data,  # name of a data set
-    names, # of options that were said
-):
-    "`ValueError` for an option that this data set doesn't take, with the reason."
-    from wbattn.data import DATASETS, nearest
-    if data not in DATASETS: raise ValueError(f"unknown data set {data!r}; nearest names: {nearest(data, DATASETS)}")
-    known = data_options(data)
-    for k in names:
-        if k in known: continue
-        if not any(k in data_options(d) for d in DATASETS):
-            raise ValueError(f"data set {data!r} takes no {k}; nearest names: {nearest(k, known)}")
-        why = '' if 'data_dir' in known else (": its images come with a library and stay in memory as they are, "
-                                              "so no files are read and nothing is resized")
-        raise ValueError(f"data set {data!r} takes no {k}{why}; it takes {', '.join(known)}")

@@ -13,11 +13,11 @@ import timm, torch
 from fastcore.basics import patch
 from fastai.torch_core import num_distrib, rank_distrib
 from ..models import list_models
-from ..data import nearest
-from ..train.recipes import MAIN_ARCH, Recipe, get_recipe
-from ..train.logs import check_logs
+from ..data import check_options, dls_args, nearest
 from ..train.checkpoint import load_checkpoint
-from .options import TrainOptions, check_data_options, data_options
+from ..train.logs import check_logs
+from ..train.recipes import MAIN_ARCH, Recipe, get_recipe
+from .options import TrainOptions
 from .start import Pretrained, check_run_dir, pick_device, read_pretrained
 
 # %% ../../nbs/72_plan.ipynb #f33e8907
@@ -34,11 +34,13 @@ class Plan:
     place:dict               # arguments of the data set's function that don't change the result
     keep:int=1               # checkpoints beside the best
     finetune:str=None        # where the weights come from
+    variant:str=None         # of the recipe
     pretrained:Pretrained=None # these weights, when the run begins
     state:dict=None          # a checkpoint, when it is resumed
     began:float=field(default_factory=time.perf_counter)
     began_cpu:float=field(default_factory=time.process_time)
 
+# %% ../../nbs/72_plan.ipynb #7594430e
 @patch(as_prop=True)
 def threads(self:Plan)->int: # 0: torch's choice
     "CPU threads."
@@ -71,6 +73,7 @@ def main_arch(
     "The architecture that a data set is trained with unless told otherwise."
     return MAIN_ARCH.get(data, 'wb_tost_small_patch16_224')
 
+# %% ../../nbs/72_plan.ipynb #151a2f65
 def check_arch(
     arch, # of this library, or any other of timm's
 ):
@@ -78,6 +81,7 @@ def check_arch(
     if arch in list_models() or timm.is_model(arch): return
     raise ValueError(f"unknown arch {arch!r}; nearest names: {nearest(arch, list_models())}")
 
+# %% ../../nbs/72_plan.ipynb #7bc3672a
 def run_dir(
     o:TrainOptions, # what was said
     data, # name of a data set
@@ -95,30 +99,31 @@ def plan_recipe(
 )->Recipe:
     "The recipe for data and architecture, with what was said about it."
     changes = o.recipe_changes()
-    recipe = get_recipe(data, arch, finetune=bool(o.finetune), **changes)
-    if o.finetune and 'img_size' not in data_options(data): recipe = replace(recipe, data=changes.get('data', {}))
+    recipe = get_recipe(data, arch, finetune=bool(o.finetune), variant=o.variant, **changes)
+    if o.finetune and 'img_size' not in dls_args(data): recipe = replace(recipe, data=changes.get('data', {}))
     return recipe
 
 # %% ../../nbs/72_plan.ipynb #1ee4cca0
 def _place(o):
     return {k: str(v) if isinstance(v, Path) else v for k, v in o.said('place').items()}
 
+# %% ../../nbs/72_plan.ipynb #37c1fee7
 def _new_run(o):
     "The plan of a run that begins."
     data = o.data or 'digits'
-    check_data_options(data, [*o.said('place'), *o.recipe_changes().get('data', ())])
+    check_options(data, [*o.said('place'), *o.recipe_changes().get('data', ())])
     pretrained = read_pretrained(o.finetune, o.arch, o.model) if o.finetune else None
     arch = pretrained.arch if pretrained else o.arch or main_arch(data)
     check_arch(arch)
     recipe, out = plan_recipe(o, data, arch), run_dir(o, data, arch)
     if not rank_distrib(): check_run_dir(out, o.overwrite)
     return Plan(data, arch, int(o.seed or 0), out, recipe, o, pick_device(o.device), _place(o), o.keep or 1,
-                str(o.finetune) if o.finetune else None, pretrained)
+                str(o.finetune) if o.finetune else None, o.variant, pretrained)
 
 # %% ../../nbs/72_plan.ipynb #38cafd0e
 def _check_same(o, info, recipe):
     "`ValueError` for an option that contradicts the run."
-    for k in ('data', 'arch', 'seed', 'finetune'):
+    for k in ('data', 'arch', 'seed', 'finetune', 'variant'):
         said = getattr(o, k)
         if said is not None and (str(said) if k == 'finetune' else said) != info[k]:
             raise ValueError(f"{k}={said!r}, but the run to resume has {info[k]!r}")
@@ -136,10 +141,10 @@ def _resumed_run(o):
     state = load_checkpoint(out/'checkpoint.pt')
     info, recipe = state['info'], Recipe.from_json(state['info']['recipe'])
     _check_same(o, info, recipe)
-    check_data_options(info['data'], o.said('place'))
+    check_options(info['data'], o.said('place'))
     place = {**json.loads(info['place']), **_place(o)}
     return Plan(info['data'], info['arch'], info['seed'], out, recipe, o, pick_device(o.device), place,
-                o.keep or info['keep'], info['finetune'], state=state)
+                o.keep or info['keep'], info['finetune'], info['variant'], state=state)
 
 # %% ../../nbs/72_plan.ipynb #a3bc389c
 def plan_run(

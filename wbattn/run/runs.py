@@ -12,16 +12,16 @@ import numpy as np, torch
 from pathlib import Path
 from torch import nn
 from fastai.data.core import DataLoaders
-from fastai.learner import Learner, noop
+from fastai.learner import Learner
 from fastai.torch_core import num_distrib, rank_distrib, set_seed
 from ..models import save_model
 from ..data import get_dls
-from ..train.logs import CSVLog, log_cbs, read_log, write_whole
 from ..train.checkpoint import Checkpoint, load_checkpoint, versions
 from ..train.learner import data_shape, load_weights, wb_learner
+from ..train.logs import CSVLog, log_cbs, read_log, write_whole
 from ..train.processes import stop_on_signals
-from ..interpret import (layer_rates, learning_curves, membership_maps, operators, plot_layer_rates, recorders,
-                              step_sizes)
+from wbattn.look import (layer_rates, learning_curves, membership_maps, operators, plot_layer_rates, plot_step_sizes,
+    recorders)
 from .start import FIGURES, clear_run_dir, make_run_dir, read_pretrained
 from .plan import Plan, plan_run
 from .scores import evaluate
@@ -42,6 +42,7 @@ def _first_weights(p):
     of_data = 'num_classes', 'in_chans', 'img_size'
     return {k: v for k, v in kwargs.items() if k not in of_data}, weights
 
+# %% ../../nbs/74_runs.ipynb #a5e25580
 def build_run(
     p:Plan, # what was decided
     cbs=None, # further callbacks
@@ -74,6 +75,7 @@ def some_rates(
     x = dls.valid.one_batch()[0]
     return layer_rates(model, x[:256 if max(x.shape[-2:]) <= 64 else 32])
 
+# %% ../../nbs/74_runs.ipynb #8edbecd1
 def first_rates(
     p:Plan, # what was decided
     learn:Learner, # what `build_run` made
@@ -104,7 +106,8 @@ def run_info(
 )->dict: # of plain values
     "What a checkpoint says about its run, enough to continue it."
     shape = dict(zip(('num_classes', 'in_chans'), data_shape(learn.dls)))
-    return dict(data=p.data, arch=p.arch, seed=p.seed, recipe=p.recipe.to_json(), finetune=p.finetune, keep=p.keep,
+    return dict(data=p.data, arch=p.arch, seed=p.seed, recipe=p.recipe.to_json(), finetune=p.finetune,
+                variant=p.variant, keep=p.keep,
                 place=json.dumps(p.place), model_kwargs=json.dumps({**learn.model_kwargs, **shape}),
                 cfg=json.dumps(image_cfg(learn.dls)))
 
@@ -112,6 +115,7 @@ def run_info(
 def _say(s):
     if not rank_distrib(): print(s, flush=True)
 
+# %% ../../nbs/74_runs.ipynb #a24c9ac3
 def _headline(p, learn):
     "What is about to happen."
     images = ' + '.join(str(len(dl.dataset)) for dl in learn.dls.loaders)
@@ -124,6 +128,7 @@ def _headline(p, learn):
     if num_distrib() > 1: where = f"{num_distrib()} × {p.device.type}"
     return f"{p.arch}: {params:,} parameters, {p.data}: {images} images, {epochs} on {where}"
 
+# %% ../../nbs/74_runs.ipynb #42015ba2
 def _stopped(p):
     "Where a run stands, and how to go on."
     s = load_checkpoint(p.out/'checkpoint.pt')
@@ -156,6 +161,7 @@ def _drawn(draw, *args, **kwargs):
     try: return draw(*args, **kwargs)
     except ValueError: return None # this model hasn't got it
 
+# %% ../../nbs/74_runs.ipynb #e27af2a3
 def _one_each(dl, most=10):
     "An image of each class, and their labels."
     x, y = dl.one_batch()
@@ -163,6 +169,7 @@ def _one_each(dl, most=10):
     pick = [int((y == c).nonzero()[0]) for c in y.unique()[:most]]
     return x[pick], y[pick]
 
+# %% ../../nbs/74_runs.ipynb #2b483ecb
 def run_figures(
     out,             # run directory
     dls:DataLoaders, # of the run
@@ -172,7 +179,7 @@ def run_figures(
     "The pictures of a run, as far as the model has what they show."
     x, y = _one_each(dls.loaders[-1])
     both = {f'{k} training': rates[k] for k in ('before', 'after')}
-    figures = dict(curves=learning_curves(read_log(out/'log.csv')), step_sizes=_drawn(step_sizes, model),
+    figures = dict(curves=learning_curves(read_log(out/'log.csv')), step_sizes=_drawn(plot_step_sizes, model),
                    rates=_drawn(plot_layer_rates, both, ('R', 'Rc')) if rates['after'] else None,
                    membership=_drawn(membership_maps, model, x, titles=[dls.vocab[int(c)] for c in y]))
     return {k: f for k, f in figures.items() if f is not None}
@@ -247,7 +254,7 @@ def complete_run(
         load_weights(learn.model, read_pretrained(p.out).state)
         rates = json.loads((p.out/'rates.json').read_text())
         if not rank_distrib(): summary['figures'] = write_figures(p.out, learn.dls, learn.model.eval(), rates)
-    finally: getattr(learn.dls, 'close', noop)()
+    finally: learn.dls.close()
     if not rank_distrib(): write_json(p.out/'summary.json', summary)
     return summary
 
@@ -279,7 +286,7 @@ def _train(p, cbs, command):
     try:
         fit_run(p, learn)
         return report_run(p, learn, command)
-    finally: getattr(learn.dls, 'close', noop)() # worker processes
+    finally: learn.dls.close() # worker processes
 
 # %% ../../nbs/74_runs.ipynb #7f3041db
 def train_run(
