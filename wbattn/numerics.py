@@ -53,7 +53,8 @@ def check_sizes(
     "The sizes, ready to weight sums over the rows of `x`; `ValueError` unless they fit."
     rows = (*x.shape[:-3], x.shape[-2]) if x.dim() > 3 else tuple(x.shape[:2])
     if sizes.shape != rows: raise ValueError(f'sizes must be b n = {rows}, got {tuple(sizes.shape)}')
-    if sizes.device.type == 'cpu' and not torch.compiler.is_compiling() and (sizes < 0).any():
+    hidden = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    if sizes.device.type == 'cpu' and not hidden and (sizes < 0).any():
         raise ValueError(f'sizes must be ≥ 0, got {sizes.min().item()}')
     return sizes.to(x.device, widen(x[:0]).dtype)
 

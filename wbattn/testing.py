@@ -245,10 +245,11 @@ def _tied(op):
 
 # %% ../nbs/01_testing.ipynb #8b01de67
 def _token_kinds(op, x, draws=8):
-    "Gaussian tokens and tokens near half of the directions of one subspace each, small and of unit variance"
+    "Gaussian tokens and, where there are subspaces, tokens near half of the directions of one each; small and of unit variance"
     rng, u = torch.Generator().manual_seed(2), op.bases()
-    h, d, p = u.shape
-    normal = torch.randn(draws*len(x), x.shape[1], d, generator=rng, dtype=torch.float64).to(x)
+    normal = torch.randn(draws*len(x), *x.shape[1:], generator=rng, dtype=torch.float64).to(x)
+    if u is None: return [0.1*normal, normal]
+    h, _, p = u.shape
     group = torch.randint(h, normal.shape[:2], generator=rng).to(x.device)
     code = torch.randn(*normal.shape[:2], p, generator=rng, dtype=torch.float64).to(x)
     code[..., (p + 1)//2:] *= 0.1

@@ -11,7 +11,7 @@ import torch
 from torch.autograd import Function
 from wbattn.forms import form
 from wbattn.numerics import plain_grad
-from wbattn.ops.tssa import causal_token_statistics_attention, token_statistics_attention
+from wbattn.ops.tssa import causal_token_statistics_attention, check_codes, token_statistics_attention
 from wbattn.fast.triton import (Trial, chunk_length, codes_unfit, constexpr, features_together, fits, kernel, launch, strided,
     tile, tiles, tiling, tl, wave)
 
@@ -183,11 +183,8 @@ def _fits(w, temp, sizes=None):
 @form(token_statistics_attention, 'triton', _fits)
 def tssa_kernels(w, temp, sizes=None):
     "Token-statistics attention in three sweeps, and three for its gradient; laid out in memory as `b n h p`."
-    h = w.shape[-3]
-    if temp.shape not in ((h,), (h, 1)):
-        raise ValueError(f'temp must hold one temperature for each of the {h} heads, got shape {tuple(temp.shape)}')
-    codes = features_together(w).reshape(-1, *w.shape[-3:])
-    return _TSSA.apply(codes, temp.float().reshape(h)).reshape(w.shape)
+    temp = check_codes(w, temp).float().flatten()
+    return _TSSA.apply(features_together(w).reshape(-1, *w.shape[-3:]), temp).reshape(w.shape)
 
 # %% ../../nbs/24_triton_tssa.ipynb #c57eeb75
 @kernel
@@ -385,9 +382,6 @@ _try_causal = Trial('causal_tssa', _CausalTSSA.apply, causal_token_statistics_at
 @form(causal_token_statistics_attention, 'triton', lambda w, temp, bias=None: fits(w, codes_unfit(w), _try_causal))
 def causal_tssa_kernels(w, temp, bias=None):
     "Causal token-statistics attention in three sweeps, and four for its gradient; laid out in memory as `b n h p`."
-    h, n = w.shape[-3:-1]
-    if temp.shape not in ((h,), (h, 1)):
-        raise ValueError(f'temp must hold one temperature for each of the {h} heads, got shape {tuple(temp.shape)}')
-    if bias is not None and bias.shape != (h, n): raise ValueError(f'bias must be h n = {(h, n)}, got {tuple(bias.shape)}')
-    bias = torch.zeros((), device=w.device).expand(h, n) if bias is None else bias.float()
-    return _CausalTSSA.apply(features_together(w).reshape(-1, *w.shape[-3:]), temp.float().reshape(h), bias).reshape(w.shape)
+    temp = check_codes(w, temp, bias).float().flatten()
+    bias = torch.zeros((), device=w.device).expand(w.shape[-3:-1]) if bias is None else bias.float()
+    return _CausalTSSA.apply(features_together(w).reshape(-1, *w.shape[-3:]), temp, bias).reshape(w.shape)
