@@ -85,6 +85,8 @@ def plain_grad(
     g:Tensor,      # gradient by its output
 )->tuple:          # gradients by the inputs, None where none is wanted
     "Gradients that can themselves be differentiated: autograd's, of the plain form."
-    wanted = [t for t in inputs if t is not None and t.requires_grad]
-    with torch.enable_grad(): grads = iter(torch.autograd.grad(plain(*inputs), wanted, g, create_graph=True))
+    with torch.enable_grad():
+        inputs = [t if t is None else t.view_as(t) for t in inputs]     # one tensor may stand in several places
+        wanted = [t for t in inputs if t is not None and t.requires_grad]
+        grads = iter(torch.autograd.grad(plain(*inputs), wanted, g, create_graph=True))
     return tuple(next(grads) if t is not None and t.requires_grad else None for t in inputs)

@@ -10,22 +10,23 @@ import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 from einops import einsum, rearrange
+from ..forms import form, operator
+from ..numerics import check_heads, check_sizes, check_tokens, log_sizes, widen
+from .crate import attend, attend_fused, fits_fused
 
 # %% ../../nbs/17_dotproduct.ipynb #717b2c4d
 def _check_qkv(
-    q:Tensor,            # queries
-    k:Tensor,            # keys
-    v:Tensor,            # values
-    sizes:Tensor|None,   # how many tokens each row stands for
+    q:Tensor,  # queries
+    k:Tensor,  # keys
+    v:Tensor,  # values
 ):
-    "Raise `ValueError` unless queries, keys and values are `b h n p` of one shape, and `sizes` is `b n`."
-    if q.dim() != 4 or q.shape[2] < 1 or not q.shape == k.shape == v.shape:
-        shapes = ', '.join(str(tuple(t.shape)) for t in (q, k, v))
-        raise ValueError(f'queries, keys and values must be b h n p of one shape with n ≥ 1, got {shapes}')
-    if sizes is not None and sizes.shape != (q.shape[0], q.shape[2]):
-        raise ValueError(f'sizes must be b n = {(q.shape[0], q.shape[2])}, got {tuple(sizes.shape)}')
+    "Raise `ValueError` unless queries, keys and values are `b h n p` of one shape."
+    if q.dim() == 4 and q.shape[2] > 0 and q.shape == k.shape == v.shape: return
+    shapes = ', '.join(str(tuple(t.shape)) for t in (q, k, v))
+    raise ValueError(f'queries, keys and values must be b h n p of one shape with n ≥ 1, got {shapes}')
 
 # %% ../../nbs/17_dotproduct.ipynb #50066693
+@operator
 def softmax_attention(
     q:Tensor,                # queries `b h n p`
     k:Tensor,                # keys `b h n p`
@@ -35,12 +36,15 @@ def softmax_attention(
     dropout:float=0.,        # probability that an attention weight is dropped
 )->Tensor:                   # `b h n p`
     "softmax(q kᵀ·scale + log s) v in each head, s the size of the key."
-    _check_qkv(q, k, v, sizes)
-    bias = None
-    if sizes is not None:
-        wide = torch.promote_types(q.dtype, torch.float32)
-        bias = sizes.to(wide).log().to(q.dtype)[:, None, None]
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=dropout, scale=scale)
+    _check_qkv(q, k, v)
+    return attend(q, k, v, log_sizes(sizes, q), scale, dropout)
+
+# %% ../../nbs/17_dotproduct.ipynb #fc91004f
+@form(softmax_attention, 'fused', lambda q, k, v, sizes=None, scale=None, dropout=0.: fits_fused(dropout))
+def _softmax_attention_fused(q, k, v, sizes=None, scale=None, dropout=0.):
+    "`softmax_attention` on PyTorch's fused kernel"
+    _check_qkv(q, k, v)
+    return attend_fused(q, k, v, log_sizes(sizes, q), scale)
 
 # %% ../../nbs/17_dotproduct.ipynb #1c012d9e
 def _unit_channels(
@@ -49,8 +53,7 @@ def _unit_channels(
 )->Tensor:               # `b h n p`
     "Channels scaled to unit length over the tokens; shorter ones than 1e-12 are left shorter."
     if weight is not None: t = t * weight
-    wide = torch.promote_types(t.dtype, torch.float32)
-    length = torch.linalg.vector_norm(t.to(wide), dim=2, keepdim=True)
+    length = torch.linalg.vector_norm(widen(t), dim=2, keepdim=True)
     return (t / length.clamp_min(1e-12)).to(t.dtype)
 
 # %% ../../nbs/17_dotproduct.ipynb #5209d0bb
@@ -63,8 +66,8 @@ def cross_covariance_attention(
     dropout:float=0.,        # probability that an attention weight is dropped
 )->Tensor:                   # `b h n p`
     "softmax(q̂ᵀk̂·temp) between channels, applied to each token's value; q̂ and k̂ have unit length over the tokens."
-    _check_qkv(q, k, v, sizes)
-    weight = None if sizes is None else sizes.to(q).sqrt()[:, None, :, None]
+    _check_qkv(q, k, v)
+    weight = None if sizes is None else check_sizes(sizes, q).to(q.dtype).sqrt()[:, None, :, None]
     q, k = _unit_channels(q, weight), _unit_channels(k, weight)
     A = (einsum(q, k, 'b h n i, b h n j -> b h i j') * temp).softmax(-1)
     return einsum(F.dropout(A, dropout), v, 'b h i j, b h n j -> b h n i')
@@ -75,8 +78,7 @@ class _Projected(nn.Module):
     sense = 0    # derived from no objective
     def __init__(self, dim, num_heads, qkv_bias, attn_drop, proj_drop):
         super().__init__()
-        if dim < 1 or num_heads < 1: raise ValueError(f'dim and num_heads must be ≥ 1, got {dim} and {num_heads}')
-        if dim % num_heads: raise ValueError(f'dim={dim} must be divisible by num_heads={num_heads}')
+        check_heads(dim, num_heads)
         self.dim, self.num_heads, self.attn_drop = dim, num_heads, attn_drop
         self.qkv = nn.Linear(dim, 3 * dim, bias=qkv_bias)
         self.proj = nn.Linear(dim, dim)
@@ -87,8 +89,7 @@ class _Projected(nn.Module):
         sizes:Tensor|None=None,  # how many tokens each row stands for `b n`; all 1 unless given
     )->Tensor:                   # the update `b n d`
         "The update of the tokens."
-        if x.dim() != 3 or x.shape[-1] != self.dim or x.shape[1] < 1:
-            raise ValueError(f'expected tokens b n d with n ≥ 1 and d = {self.dim}, got {tuple(x.shape)}')
+        check_tokens(x, self.dim)
         q, k, v = rearrange(self.qkv(x), 'b n (t h p) -> t b h n p', t=3, h=self.num_heads)
         y = self._mix(q, k, v, sizes, self.attn_drop if self.training else 0.)
         return self.proj_drop(self.proj(rearrange(y, 'b h n p -> b n (h p)')))

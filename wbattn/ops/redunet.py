@@ -11,6 +11,7 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
+from ..numerics import no_autocast, widen
 from ..rates import rate_reduction
 
 # %% ../../nbs/10_redunet.ipynb #ecd694ca
@@ -163,13 +164,6 @@ def _gradient(
     w = (gamma.unsqueeze(-1) * Pi).view(len(C), *[1] * (V.dim() - 2), V.shape[-2], 1)
     return V @ E - (w * R).sum(0)
 
-# %% ../../nbs/10_redunet.ipynb #1f858efb
-def _at_least_single(
-    t:Tensor,   # features or operators
-)->Tensor:      # float32 or float64
-    "Half-precision numbers in float32, others as they are."
-    return t.float() if t.dtype in (torch.float16, torch.bfloat16) else t
-
 # %% ../../nbs/10_redunet.ipynb #12dc34e2
 def _check_labels(
     Z:Tensor,        # features
@@ -241,7 +235,7 @@ def _operators_of(
     shift:int,          # 0, 1, 2
 )->tuple:               # E, C, shares γ
     "The operators of one layer from its labelled features."
-    V, shifts = _rows(_at_least_single(Z), shift), math.prod(Z.shape[2:])
+    V, shifts = _rows(widen(Z), shift), math.prod(Z.shape[2:])
     E = _ridge_inverse(V, eps, w, shifts)
     C = torch.stack([_ridge_inverse(V[..., labels == j, :], eps, w[labels == j], shifts) for j in range(k)])
     gamma = torch.bincount(labels, w.to(_wide(w)), minlength=k)
@@ -260,14 +254,14 @@ class _Built(nn.Module):
         "E `d d`, Cʲ `k d d`; for signals complex, one for each frequency: `*f c c`, `k *f c c`, f = `t` or `h w`."
         if self.E is None:
             raise ValueError('this layer has no operators yet: call fit(Z, labels) or load a state dict first')
-        E, C = _at_least_single(self.E), _at_least_single(self.C)
+        E, C = widen(self.E), widen(self.C)
         return (torch.view_as_complex(E), torch.view_as_complex(C)) if self.shift else (E, C)
 
     def _prepare(self, Z):
         "Rows and operators, in the wider of their two precisions"
         E, C = self.operators()
         _check_shape(Z, E.shape, self.shift)
-        V = _rows(_at_least_single(Z), self.shift)
+        V = _rows(widen(Z), self.shift)
         wide = torch.promote_types(V.dtype, E.dtype)
         return V.to(wide), E.to(wide), C.to(wide)
 
@@ -368,7 +362,7 @@ class ReduLayer(_Judges):
 
     def _step(self, Z, Pi=None):
         "η(Ez − Σ γ_jπ_jCʲz), with a given membership `k n` or the soft one"
-        with torch.autocast(Z.device.type, enabled=False):
+        with no_autocast(Z):
             V, E, C = self._prepare(Z)
             step = _gradient(V, E, C, self.gamma.to(V.real.dtype), self.lam, Pi)
             return self.eta * _unrows(step, Z, self.shift)
@@ -434,7 +428,7 @@ def _any_reduction(
     shift:int,  # 0, 1, 2
 )->Tensor:      # a number
     "Rate reduction of vectors, or of signals with their shifts."
-    X = _at_least_single(X)
+    X = widen(X)
     return (shift_rate_reduction if shift else rate_reduction)(X, Pi.to(X), eps)
 
 # %% ../../nbs/10_redunet.ipynb #4e14ffcf
@@ -443,7 +437,7 @@ class _Forward(nn.Module):
     def _start(self, Z):
         "Features of unit length"
         dims = tuple(range(1, Z.dim())) if self.head.shift else -1
-        return _normalise(_at_least_single(Z), dims).to(Z.dtype)
+        return _normalise(widen(Z), dims).to(Z.dtype)
 
     def trajectory(self,
         Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
