@@ -8,25 +8,8 @@ __all__ = ['sketch', 'cached_sketch', 'pooled_sketch', 'cholesky_basis', 'ridge_
 # %% ../../nbs/14_basis.ipynb #da171e38
 import torch
 from torch import Tensor
-from torch.autograd import Function
-from torch.autograd.function import once_differentiable
-
-# %% ../../nbs/14_basis.ipynb #ad8ae0e7
-def _shift(
-    x:Tensor,   # int64
-    s:int,      # places
-)->Tensor:
-    "Shift to the right that fills with zeros; int64 has only the one that copies the sign."
-    return (x >> s) & ((1 << (64 - s)) - 1)
-
-# %% ../../nbs/14_basis.ipynb #3f6525b5
-def _mix(
-    x:Tensor,   # int64, any values
-)->Tensor:
-    "The finaliser of splitmix64 on int64."
-    x = (x ^ _shift(x, 30)) * -0x40a7b892e31b1a47   # 0xbf58476d1ce4e5b9 as a signed number
-    x = (x ^ _shift(x, 27)) * -0x6b2fb644ecceee15   # 0x94d049bb133111eb
-    return x ^ _shift(x, 31)
+from ..forms import operator
+from ..numerics import mix64, no_autocast, shift_right, splitmix64, widen
 
 # %% ../../nbs/14_basis.ipynb #83fda611
 def sketch(
@@ -38,14 +21,21 @@ def sketch(
 )->Tensor:                           # Ω `n r`, standard normal
     "Gaussian sketch whose entry (i, j) depends on (seed, i, j) only, so that it serves any number of tokens."
     if n < 0 or r < 1: raise ValueError(f'a sketch needs n ≥ 0 rows and r ≥ 1 columns, got n={n}, r={r}')
-    row, col = (torch.arange(1, k + 1, dtype=torch.int64, device='cpu') for k in (n, r))
-    key = _mix(torch.tensor(seed + 1, dtype=torch.int64, device='cpu'))
-    bits = _mix(_mix(key ^ row)[:, None] + col * -0x61c8864680b583eb)
-    uniform = (_shift(bits, 11).double() + 0.5) / 2**53
+    row, col = (torch.arange(k, dtype=torch.int64, device='cpu') for k in (n, r))
+    key = mix64(torch.tensor(seed + 1, dtype=torch.int64, device='cpu'))
+    bits = splitmix64(mix64(key ^ row + 1)[:, None], col)
+    uniform = (shift_right(bits, 11).double() + 0.5) / 2**53
     return torch.special.ndtri(uniform).to(device=device, dtype=dtype)
 
 # %% ../../nbs/14_basis.ipynb #af3f380a
 _sketches = {}   # Ω by (columns, seed, device, type)
+
+# %% ../../nbs/14_basis.ipynb #a9de9d37
+def _ordinary(
+    x:Tensor,   # tensor, just made
+)->bool:
+    "No stand-in that tracing makes, and nothing that belongs to a transform of torch.func."
+    return type(x) is Tensor and not torch._C._are_functorch_transforms_active()
 
 # %% ../../nbs/14_basis.ipynb #a04480cd
 def cached_sketch(
@@ -60,7 +50,7 @@ def cached_sketch(
     rows = _sketches.get(key)
     if rows is None or len(rows) < n:
         with torch.inference_mode(False): rows = sketch(-(-max(n, 1) // 256) * 256, r, seed, device, dtype)
-        if type(rows) is Tensor: _sketches[key] = rows   # not the stand-ins that tracing makes
+        if _ordinary(rows): _sketches[key] = rows
     return rows[:n]
 
 # %% ../../nbs/14_basis.ipynb #1e6bb6a2
@@ -87,24 +77,10 @@ def pooled_sketch(
     return (total[ends] - total[ends - counts]).to(dtype)
 
 # %% ../../nbs/14_basis.ipynb #91852c62
-_tiny = 1e-24   # squared length below which a column counts as zero (F.normalize's 1e-12, squared)
-
-# %% ../../nbs/14_basis.ipynb #2e9cc332
-def _at_least_float32(
-    x:Tensor,   # any floating type
-)->Tensor:
-    "`x`, widened to float32 where it is half precision."
-    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-
-# %% ../../nbs/14_basis.ipynb #c9e3178e
-def _no_autocast(
-    x:Tensor,   # tells the device
-):
-    "Context without autocast on the device of `x`; there is none for 'meta'."
-    return torch.autocast('cpu' if x.device.type == 'meta' else x.device.type, enabled=False)
+next_to_nothing = 1e-24   # squared length below which a column counts as zero (F.normalize's 1e-12, squared)
 
 # %% ../../nbs/14_basis.ipynb #38bb3e7a
-def _check_eps(
+def check_eps(
     eps:float,   # ridge
 ):
     "Raise `ValueError` unless the ridge is a number ≥ 0."
@@ -121,7 +97,7 @@ def _precision(
     return products, 'allow_tf32', False
 
 # %% ../../nbs/14_basis.ipynb #878d35b1
-def _gram(
+def gram(
     Y:Tensor,   # `... d r`
 )->Tensor:      # `... r r`
     "YᵀY with all the digits of its type."
@@ -139,80 +115,48 @@ def cholesky_basis(
     eps:float=1e-2,  # ridge ε ≥ 0, added to the Gram matrix of the normalised columns
 )->Tensor:           # Q `... d r`, orthonormal columns as ε → 0; float32 or better
     "Basis of the columns of `Y` by a Cholesky factor of their Gram matrix (ECA A.3, Algorithm 4)."
-    _check_eps(eps)
-    with _no_autocast(Y):
-        Y = _at_least_float32(Y)
-        Y = Y / Y.norm(dim=-2, keepdim=True).clamp_min(_tiny**0.5)
-        G = _gram(Y) + eps * torch.eye(Y.shape[-1], dtype=Y.dtype, device=Y.device)
+    check_eps(eps)
+    with no_autocast(Y):
+        Y = widen(Y)
+        Y = Y / Y.norm(dim=-2, keepdim=True).clamp_min(next_to_nothing**0.5)
+        G = gram(Y) + eps * torch.eye(Y.shape[-1], dtype=Y.dtype, device=Y.device)
         L, info = torch.linalg.cholesky_ex(G)
         if info.any(): raise ValueError(f'the Gram matrix of the sketch is not positive definite with eps={eps}: '
                                         'non-finite input, or dependent columns and too small a ridge')
         return torch.linalg.solve_triangular(L.mT, Y, upper=True, left=False)
 
-# %% ../../nbs/14_basis.ipynb #9af2d6dd
-def _factor(
+# %% ../../nbs/14_basis.ipynb #00115731
+def ridge_matrix(
     Y:Tensor,    # sketch `... d r`
     eps:float,   # ridge ε
-)->tuple:
-    "Cholesky factor of YᵀY + ε·diag(YᵀY), NaN where there is none; and that diagonal `... r`."
-    M = _gram(Y)
-    diag = M.diagonal(dim1=-2, dim2=-1)
-    squares = diag.clamp_min(_tiny)
-    diag.add_(squares, alpha=eps)
-    L, info = torch.linalg.cholesky_ex(M)
-    L.diagonal(dim1=-2, dim2=-1).masked_fill_((info != 0).unsqueeze(-1), torch.nan)
-    return L, squares
-
-# %% ../../nbs/14_basis.ipynb #6cbaf1c9
-def _gram_grad(
-    Y:Tensor,    # sketch `... d r`
-    S:Tensor,    # gradient for the matrix `... r r`
-    eps:float,   # ridge ε
-)->Tensor:
-    "Gradient for Y of ⟨S, YᵀY + ε·diag(YᵀY)⟩."
-    diag = S.diagonal(dim1=-2, dim2=-1) * (Y.square().sum(-2) > _tiny)
-    return Y @ (S + S.mT) + 2 * eps * Y * diag[..., None, :]
-
-# %% ../../nbs/14_basis.ipynb #106e2f58
-class _Solve(Function):
-    "V = M⁻¹B with M = YᵀY + ε·diag(YᵀY), its factor L given."
-    @staticmethod
-    def forward(ctx, Y, B, L, eps):
-        "B is `... r m`, L the factor of M."
-        V = torch.cholesky_solve(B, L)
-        ctx.save_for_backward(Y, V, L)
-        ctx.eps = eps
-        return V
-
-    @staticmethod
-    def backward(ctx, G):
-        "One more solve with the same factor."
-        Y, V, L = ctx.saved_tensors
-        B = _Solve.apply(Y, G, L, ctx.eps)
-        return -_gram_grad(Y, B @ V.mT, ctx.eps), B, None, None
+)->Tensor:       # M `... r r`
+    "YᵀY + ε·diag(YᵀY), where a column of next to nothing counts as tiny."
+    M = gram(Y)
+    return M + eps * torch.diag_embed(M.diagonal(dim1=-2, dim2=-1).clamp_min(next_to_nothing))
 
 # %% ../../nbs/14_basis.ipynb #809d171a
+@operator
 def ridge_solve(
     Y:Tensor,        # sketch `... d r`
     B:Tensor,        # right-hand sides `... r m`
     eps:float=1e-2,  # ridge ε ≥ 0
 )->Tensor:           # V `... r m`, float32 or better
-    "(YᵀY + ε·diag(YᵀY))⁻¹ B by one Cholesky factor, which is never differentiated; derivatives of any order."
-    _check_eps(eps)
-    with _no_autocast(Y):
-        Y = _at_least_float32(Y)
-        with torch.no_grad(): L, _ = _factor(Y, eps)
-        return _Solve.apply(Y, B.to(Y.dtype), L, eps)
+    "(YᵀY + ε·diag(YᵀY))⁻¹ B in the type of the sketch, without autocast."
+    check_eps(eps)
+    with no_autocast(Y):
+        Y = widen(Y)
+        return torch.linalg.solve_ex(ridge_matrix(Y, eps), B.to(Y.dtype))[0]
 
 # %% ../../nbs/14_basis.ipynb #bd00e4a7
-def _project_rows(
+def project_rows(
     Z:Tensor,    # tokens `... n d`
-    Y:Tensor,    # sketch `... d r`
+    Y:Tensor,    # sketch `... d r`, in a type at least as wide
     eps:float,   # ridge ε
-)->Tensor:       # `... n d`
-    "QQᵀ applied to every token."
-    if Z.shape[-2] < Z.shape[-1]: return ridge_solve(Y, (Z @ Y).mT, eps).mT.to(Z.dtype) @ Y.mT
-    return (Z @ Y) @ ridge_solve(Y, Y.mT, eps).to(Z.dtype)
+)->Tensor:       # `... n d`, in the type of the tokens
+    "QQᵀ applied to every token; only the solve needs the type of the sketch."
+    low = Y.to(Z.dtype)
+    if Z.shape[-2] < Z.shape[-1]: return ridge_solve(Y, (Z @ low).mT, eps).mT.to(Z.dtype) @ low.mT
+    return (Z @ low) @ ridge_solve(Y, Y.mT, eps).to(Z.dtype)
 
 # %% ../../nbs/14_basis.ipynb #2fc27083
 def ridge_project(
@@ -223,32 +167,13 @@ def ridge_project(
     "QQᵀX = Y(YᵀY + ε·diag(YᵀY))⁻¹YᵀX without forming Q (ECA A.3 and B.1)."
     if Y.shape[-2] != X.shape[-2]:
         raise ValueError(f'Y and X must have equally many rows, got Y: {tuple(Y.shape)} and X: {tuple(X.shape)}')
-    return _project_rows(X.mT, Y, eps).mT
+    return project_rows(X.mT, Y, eps).mT
 
 # %% ../../nbs/14_basis.ipynb #fb268487
+@operator
 def projector(
     Y:Tensor,        # sketch `... d r`
     eps:float=1e-2,  # ridge ε ≥ 0
 )->Tensor:           # QQᵀ `... d d`, float32 or better
     "QQᵀ = Y(YᵀY + ε·diag(YᵀY))⁻¹Yᵀ as a matrix."
-    with _no_autocast(Y): return _at_least_float32(Y) @ ridge_solve(Y, Y.mT, eps)
-
-# %% ../../nbs/14_basis.ipynb #82177204
-class _RidgeBasis(Function):
-    "Q = YL⁻ᵀ; the gradient holds for functions of QQᵀ."
-    @staticmethod
-    def forward(ctx, Y, eps):
-        "Y is the sketch `... d r`."
-        L, squares = _factor(Y, eps)
-        Q = torch.linalg.solve_triangular(L.mT, Y, upper=True, left=False)
-        ctx.save_for_backward(Y, Q, L, squares)
-        return Q
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, G):
-        "The part of GL⁻¹ outside the span, each column made orthogonal to that of Y."
-        Y, Q, L, squares = ctx.saved_tensors
-        R = torch.linalg.solve_triangular(L, G - Q @ (Q.mT @ G), upper=False, left=False)
-        along = torch.linalg.vecdot(Y, R, dim=-2) / squares
-        return R.addcmul_(Y, along.unsqueeze(-2), value=-1), None
+    with no_autocast(Y): return widen(Y) @ ridge_solve(Y, Y.mT, eps)
