@@ -6,7 +6,7 @@
 __all__ = ['TIMED', 'MODES', 'training_step', 'inference', 'throughput_table', 'model_parts', 'part_inputs', 'part_call',
            'profile_model', 'measure_models', 'model_table']
 
-# %% ../../nbs/95_throughput.ipynb #1fc4e348
+# %% ../../nbs/95_throughput.ipynb #c45720e9
 from contextlib import nullcontext
 from functools import partial
 import pandas as pd
@@ -21,18 +21,18 @@ from ..models.zoo import create
 from ..run.start import pick_device
 from ..train.callbacks import amp_mode
 
-# %% ../../nbs/95_throughput.ipynb #0aa7507c
+# %% ../../nbs/95_throughput.ipynb #020600d6
 TIMED = {'DeiT-S': 'deit_small_patch16_224', 'ECA-S': 'wb_eca_small_patch16_224', 'ToST-S': 'wb_tost_small_patch16_224',
          'DMST-S': 'wb_dmst_small_patch16_224', 'CRATE-S': 'wb_crate_small_patch16_224'}   # whose speed is compared
 
-# %% ../../nbs/95_throughput.ipynb #5a172265
+# %% ../../nbs/95_throughput.ipynb #ac8814af
 def _loss(model, x, y, half):
     "Cross-entropy, in half precision where `half` is bf16 or fp16"
     dtype = torch.bfloat16 if half == 'bf16' else torch.float16
     with torch.autocast(x.device.type, dtype) if half else nullcontext(): out = model(x)
     return F.cross_entropy(out.float(), y, label_smoothing=0.1)
 
-# %% ../../nbs/95_throughput.ipynb #af88b32b
+# %% ../../nbs/95_throughput.ipynb #3bddb501
 def training_step(
     model:nn.Module,       # in training mode
     x:Tensor,              # images `b c height width`
@@ -48,7 +48,7 @@ def training_step(
         opt.zero_grad()
     return step
 
-# %% ../../nbs/95_throughput.ipynb #a81e6f79
+# %% ../../nbs/95_throughput.ipynb #56eb4130
 def inference(
     model:nn.Module,  # in evaluation mode
     x:Tensor,         # images `b c height width`
@@ -58,7 +58,7 @@ def inference(
         with torch.no_grad(): return model(x)
     return forward
 
-# %% ../../nbs/95_throughput.ipynb #4fd94a85
+# %% ../../nbs/95_throughput.ipynb #e93fe392
 def _step(arch, img_size, bs, device, amp, channels_last, compile, kwargs):
     "A training step of a new model, and the model"
     order = torch.channels_last if channels_last else torch.contiguous_format
@@ -67,14 +67,14 @@ def _step(arch, img_size, bs, device, amp, channels_last, compile, kwargs):
     x = torch.randn(bs, getattr(model, 'in_chans', 3), img_size, img_size, device=device)
     return training_step(model, x.to(memory_format=order), amp_mode(amp, device)), model
 
-# %% ../../nbs/95_throughput.ipynb #e9743484
+# %% ../../nbs/95_throughput.ipynb #fd4aceb9
 def _speeds(times, bs):
     "Images a second: median, slowest, fastest; and speed against the first"
     first = times.columns[0]
     ratio = {k: ratios(times, first, k).median() for k in times}
     return pd.DataFrame(dict(images_per_s=bs/times.median(), slowest=bs/times.max(), fastest=bs/times.min(), ratio=pd.Series(ratio)))
 
-# %% ../../nbs/95_throughput.ipynb #995c423b
+# %% ../../nbs/95_throughput.ipynb #7a79541c
 def throughput_table(
     archs:dict|None=None,     # names in timm's registry by label; None: `TIMED`; the first is what the others are compared with
     rounds:int=5,             # timed steps of each, ≥ 1
@@ -98,7 +98,7 @@ def throughput_table(
     speeds['params'] = pd.Series({k: sum(p.numel() for p in m.parameters()) for k, (_, m) in made.items()})
     return speeds
 
-# %% ../../nbs/95_throughput.ipynb #06686409
+# %% ../../nbs/95_throughput.ipynb #897c354f
 def model_parts(
     model:nn.Module,  # ours or timm's
 )->dict:              # kind of part to its modules
@@ -114,7 +114,7 @@ def model_parts(
              'head': [model.head]}
     return {k: ms for k, ms in parts.items() if ms}
 
-# %% ../../nbs/95_throughput.ipynb #7a0d970e
+# %% ../../nbs/95_throughput.ipynb #759763af
 def part_inputs(
     model:nn.Module,  # ours or timm's
     modules:list,     # parts of it
@@ -130,13 +130,13 @@ def part_inputs(
         for h in hooks: h.remove()
     return [(m, seen[m]) for m in modules if m in seen]
 
-# %% ../../nbs/95_throughput.ipynb #fd2f9822
+# %% ../../nbs/95_throughput.ipynb #c98b8347
 def _forwards(inputs):
     "Run the modules on their inputs"
     with torch.no_grad():
         for m, args in inputs: m(*args)
 
-# %% ../../nbs/95_throughput.ipynb #318bff57
+# %% ../../nbs/95_throughput.ipynb #551ac6da
 def _backwards(inputs):
     "A function that runs the modules on their inputs and back"
     def one(m, args):
@@ -149,7 +149,7 @@ def _backwards(inputs):
         for m, args in inputs: one(m, args)
     return both
 
-# %% ../../nbs/95_throughput.ipynb #debcaa49
+# %% ../../nbs/95_throughput.ipynb #1fb0cc05
 def part_call(
     model:nn.Module,      # ours or timm's
     modules:list,         # parts of it
@@ -160,29 +160,29 @@ def part_call(
     inputs = part_inputs(model, modules, x)
     return _backwards(inputs) if training else partial(_forwards, inputs)
 
-# %% ../../nbs/95_throughput.ipynb #46bb4613
+# %% ../../nbs/95_throughput.ipynb #8f35bc7d
 def _model(name, training, setup, **kwargs):
     "A model with seeded weights and no stochastic depth"
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return create(name, drop_path_rate=0., **kwargs).to(setup.device, DTYPES[setup.dtype]).train(training)
 
-# %% ../../nbs/95_throughput.ipynb #1c53d9a9
+# %% ../../nbs/95_throughput.ipynb #d269efa4
 MODES = 'inference', 'training'
 
-# %% ../../nbs/95_throughput.ipynb #72adb145
+# %% ../../nbs/95_throughput.ipynb #9375f94b
 def _whole(model, x): return training_step(model, x) if model.training else inference(model, x)
 def _where(model, x, setup):
     return dict(direction=MODES[model.training], b=len(x), n=x.shape[-1], dtype=setup.dtype)
 
-# %% ../../nbs/95_throughput.ipynb #cc70caef
+# %% ../../nbs/95_throughput.ipynb #094200cf
 def _optimiser(model):
     "AdamW's step on parameters of the model's shapes, all of which have gradients"
     params = [nn.Parameter(p.detach().clone()) for p in model.parameters()]
     for p in params: p.grad = torch.zeros_like(p)
     return torch.optim.AdamW(params, lr=0.).step
 
-# %% ../../nbs/95_throughput.ipynb #c38da6b0
+# %% ../../nbs/95_throughput.ipynb #e38f3d6e
 def profile_model(
     name:str,              # timm's name
     training:bool=False,   # a training step instead of inference
@@ -203,7 +203,7 @@ def profile_model(
     total = {r['quantity']: r['value'] for r in rows}
     return [*rows, row('profile', name, 'rest', 2*total['whole'] - sum(total.values()), **_where(model, x, setup))]
 
-# %% ../../nbs/95_throughput.ipynb #df0df646
+# %% ../../nbs/95_throughput.ipynb #08968e2a
 def _block_rows(models, x, setup, seconds, where):
     "The first block of each model on the tokens it gets there"
     calls = {k: part_call(m, [m.blocks[0]], x, m.training) for k, m in models.items()}
@@ -213,7 +213,7 @@ def _block_rows(models, x, setup, seconds, where):
         yield row('block', k, 'ms', 1e3*times[k], **where)
         yield row('block', k, 'ratio', ratios(times, k, first), **where)
 
-# %% ../../nbs/95_throughput.ipynb #47f010a2
+# %% ../../nbs/95_throughput.ipynb #3cd7e2c4
 def _mode_rows(models, x, setup, seconds):
     "Speed and memory of models that are all in one mode"
     calls, first = {k: _whole(m, x) for k, m in models.items()}, next(iter(models))
@@ -225,7 +225,7 @@ def _mode_rows(models, x, setup, seconds):
         yield row('model', k, 'MiB', peak_memory(f, setup.device)/2**20, **where)
     yield from _block_rows(models, x, setup, seconds/4, where)
 
-# %% ../../nbs/95_throughput.ipynb #f2231a89
+# %% ../../nbs/95_throughput.ipynb #f0d2d766
 def measure_models(
     names:tuple=tuple(TIMED.values()),  # timm's names; ratios are to the first
     setup:Setup=Setup(),                # dtype and place; widths are the models' own
@@ -245,7 +245,7 @@ def measure_models(
             rows += _mode_rows(models, x, setup, seconds)
     return rows
 
-# %% ../../nbs/95_throughput.ipynb #194d376c
+# %% ../../nbs/95_throughput.ipynb #35bb8a30
 def model_table(
     results:pd.DataFrame,  # with rows of `measure_models` and `profile_model`
 )->pd.DataFrame:
