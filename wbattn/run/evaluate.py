@@ -183,7 +183,7 @@ def _write_evaluation(out, res, p, names, path):
 # %% ../../nbs/75_evaluate.ipynb #d0407460
 def _draw_map(model, x, png, title, layer):
     "The membership map of one picture; None where the operator has none."
-    try: fig = membership_maps(model, x[None], layer, titles=[title])
+    try: fig = membership_maps(model, x[None], layers=layer, titles=[title])
     except ValueError: return None
     if fig is None: return None
     png.parent.mkdir(parents=True, exist_ok=True)

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from fastai.callback.core import Callback
 from fastai.learner import Learner
 from fastai.torch_core import set_seed
-from ..data import get_dls, nearest
+from ..data import check_options, get_dls, nearest
 from ..look import layer_rates, operators
 from ..run.cli import command
-from ..run.options import MachineOptions, PlaceOptions, check_data_options, opt, whole
+from ..run.options import MachineOptions, PlaceOptions, opt, whole
 from ..run.scores import evaluate
 from ..run.start import pick_device, set_threads
 from .findings import COLUMNS, read_results, summarize
@@ -186,7 +186,7 @@ class StudyOptions(PlaceOptions, MachineOptions):
 def _loaders(o, recipe, device, seed):
     "The data of one seed."
     said = o.said('place')
-    check_data_options(o.data, said)
+    check_options(o.data, said)
     return get_dls(o.data, bs=recipe.bs, seed=seed, device=device, **{**recipe.data, **said})
 
 def _budget(study, sizes, recipe, epochs):
