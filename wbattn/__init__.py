@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wbattn.look import (cls_attention_maps, explain, layer_rates, layer_spectra, membership_maps, step_sizes,
         subspace_coherence)
     from wbattn.run.cli import wbattn_eval, wbattn_explain, wbattn_predict, wbattn_train
-    from wbattn.study.cli import wbattn_experiment
+    from wbattn.study.experiment import wbattn_experiment
     from wbattn.bench.cli import wbattn_bench
 
 # %% ../nbs/99_face.ipynb #15398659

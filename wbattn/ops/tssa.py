@@ -43,14 +43,6 @@ def _weights(w, sizes):
     if w.ndim == 3: return check_sizes(sizes[None], w[None])
     return check_sizes(sizes, w).unsqueeze(-2)
 
-# %% ../../nbs/12_tssa.ipynb #4b00bcf7
-_exact, _wide = no_autocast, widen   # names that ops.dmsa still asks for
-
-def _own(h, d, like):
-    "Which features are a head's own, for ops.dmsa"
-    from wbattn.fast.tssa import own_features
-    return own_features(h, d, like)
-
 # %% ../../nbs/12_tssa.ipynb #bef0e3fc
 def _membership(sq, temp, sizes):
     "Π `b h n` from squared codes `b h n p`"
