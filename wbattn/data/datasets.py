@@ -153,6 +153,8 @@ def image_dls(
     dls.parts = tuple(parts)
     return dls
 
+image_dls.__delwrap__ = ImageOptions   # where the words on its options stand: a dataclass has no source of its own
+
 # %% ../../nbs/47_datasets.ipynb #b84f99ea
 def _published(
     name,    # a key of `SOURCES`
