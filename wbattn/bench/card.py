@@ -90,5 +90,6 @@ def measure_gpu(
     rows += decode_rows(replace(setup, dtype='float32'), contexts, cached, seconds)
     say('numerics …')
     rows += numerics_rows(setup)
-    if torch.device(setup.device).type == 'cuda': rows.append(graph_row(*sizes[0], setup))   # last: a failed capture leaves a stream behind
+    if torch.device(setup.device).type != 'cuda': return rows
+    rows.append(graph_row(*sizes[0], setup))   # last: a failed capture leaves a stream behind
     return rows

@@ -18,7 +18,8 @@ def _type_rows(name, setup, n):
     "Errors in one type"
     error, where = deviation(Entry(name, setup), 1, n), setup.where(1, n)
     theirs = deviation(Entry(f'{name}/plain', setup), 1, n)['output']
-    what = dict(output='error of output', tokens='error of gradient by tokens', parameters='error of gradient by parameters')
+    what = dict(output='error of output', tokens='error of gradient by tokens',
+                parameters='error of gradient by parameters')
     rows = [row('numerics', name, what[k], v, **where) for k, v in error.items()]
     return [*rows, row('numerics', name, 'output error over plain', error['output']/theirs if theirs else 1., **where)]
 
@@ -27,7 +28,7 @@ def error_rows(
     name:str,             # operator
     setup:Setup=Setup(),  # shape and place; its dtype is left aside
     n:int=1031,           # tokens
-)->list:                  # rows 'error of output', 'error of gradient by tokens', '… by parameters', 'output error over plain'
+)->list:                  # rows 'error of output', of both gradients, and 'output error over plain'
     "Relative errors of an operator against the plain form in float64 at the same (rounded) weights."
     return [r for dtype in ('float64', 'float32', 'bfloat16') for r in _type_rows(name, replace(setup, dtype=dtype), n)]
 

@@ -67,7 +67,8 @@ def plot_curves(
     return fig
 
 # %% ../../nbs/97_figures.ipynb #006fa8af
-FORM_STYLE = dict(fast=('#D55E00', 'o', '-'), plain=('#0072B2', 's', '--'), compiled=('#009E73', '^', ':'), listing=('#999999', 'x', '-.'))
+FORM_STYLE = dict(fast=('#D55E00', 'o', '-'), plain=('#0072B2', 's', '--'), compiled=('#009E73', '^', ':'),
+                  listing=('#999999', 'x', '-.'))
 
 # %% ../../nbs/97_figures.ipynb #68a6618e
 def _form_lines(ax, results, op, direction):
@@ -88,7 +89,8 @@ def plot_layers(
 ):                         # a matplotlib figure
     "Time over two linear maps against n, for each operator and direction; one line a form, quartiles shaded."
     import matplotlib.pyplot as plt
-    fig, axes = plt.subplots(2, len(OURS), figsize=(10, 5), layout='constrained', sharex=True, sharey='row', facecolor='white')
+    fig, axes = plt.subplots(2, len(OURS), figsize=(10, 5), layout='constrained', sharex=True, sharey='row',
+                             facecolor='white')
     ns = sorted(int(n) for n in select(results, part='layer').n.unique())
     for i, direction in enumerate(DIRECTIONS):
         for ax, op in zip(axes[i], OURS):
@@ -101,8 +103,9 @@ def plot_layers(
     return fig
 
 # %% ../../nbs/97_figures.ipynb #0dd86bde
-PART_COLORS = {'patch embedding': '#56B4E9', 'operator': '#D55E00', 'MLP': '#0072B2', 'ISTA': '#0072B2', 'norms': '#009E73',
-               'class attention': '#CC79A7', 'head': '#F0E442', 'optimiser': '#999999', 'rest': '#DDDDDD'}
+PART_COLORS = {'patch embedding': '#56B4E9', 'operator': '#D55E00', 'MLP': '#0072B2', 'ISTA': '#0072B2',
+               'norms': '#009E73', 'class attention': '#CC79A7', 'head': '#F0E442',
+               'optimiser': '#999999', 'rest': '#DDDDDD'}
 
 # %% ../../nbs/97_figures.ipynb #c076313b
 def _bars(ax, results, mode):

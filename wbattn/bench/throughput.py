@@ -40,7 +40,8 @@ def training_step(
 ):                         # function without arguments
     "A function that takes one step of AdamW, always on the same images; labels are 0, 1, 2, … again and again."
     y = torch.arange(len(x), device=x.device) % min(10, model.num_classes)
-    opt, scaler = torch.optim.AdamW(model.parameters(), lr=1e-5), torch.amp.GradScaler(x.device.type, enabled=half == 'fp16')
+    opt = torch.optim.AdamW(model.parameters(), lr=1e-5)
+    scaler = torch.amp.GradScaler(x.device.type, enabled=half == 'fp16')
     def step():
         scaler.scale(_loss(model, x, y, half)).backward()
         scaler.step(opt)
@@ -72,11 +73,12 @@ def _speeds(times, bs):
     "Images a second: median, slowest, fastest; and speed against the first"
     first = times.columns[0]
     ratio = {k: ratios(times, first, k).median() for k in times}
-    return pd.DataFrame(dict(images_per_s=bs/times.median(), slowest=bs/times.max(), fastest=bs/times.min(), ratio=pd.Series(ratio)))
+    speed = dict(images_per_s=bs/times.median(), slowest=bs/times.max(), fastest=bs/times.min())
+    return pd.DataFrame(speed | dict(ratio=pd.Series(ratio)))
 
 # %% ../../nbs/95_throughput.ipynb #7a79541c
 def throughput_table(
-    archs:dict|None=None,     # names in timm's registry by label; None: `TIMED`; the first is what the others are compared with
+    archs:dict|None=None,     # names in timm's registry by label; None: `TIMED`; the first is compared with
     rounds:int=5,             # timed steps of each, ≥ 1
     img_size:int=224,         # side of the images
     bs:int=64,                # images in a batch
@@ -87,10 +89,11 @@ def throughput_table(
     clock=None,               # tells the time in seconds; None: time on the wall
     models:dict|None=None,    # further arguments by label, such as {'ECA-S': dict(rank=10)}
     **kwargs,                 # arguments of all models
-)->pd.DataFrame:              # images_per_s (median), slowest, fastest, ratio (speed over the first's), memory_gib, params
+)->pd.DataFrame:              # images_per_s (median), slowest, fastest, ratio to the first's speed, memory_gib, params
     "Training steps of several models, in turns."
     device, archs, threads = pick_device(device), archs or TIMED, torch.get_num_threads()
-    made = {k: _step(a, img_size, bs, device, amp, channels_last, compile, kwargs | (models or {}).get(k, {})) for k, a in archs.items()}
+    own = {k: kwargs | (models or {}).get(k, {}) for k in archs}
+    made = {k: _step(a, img_size, bs, device, amp, channels_last, compile, own[k]) for k, a in archs.items()}
     steps = {k: step for k, (step, _) in made.items()}
     times = interleaved(steps, clock or clock_of(device, 2), threads, least=rounds, most=rounds)
     speeds = _speeds(times, bs)
@@ -235,7 +238,7 @@ def measure_models(
     rows:list|None=None,                # a list to add to
     say=print,                          # told what happens
     **kwargs,                           # of the models
-)->list:                                # rows 'images/s', 'ratio' of time, 'MiB' at the peak beyond weights and optimiser state
+)->list:                                # rows 'images/s', 'ratio' of time, 'MiB' at the peak beyond weights, optimiser
     "Inference and training speed of whole models and of one block of each."
     rows, x = [] if rows is None else rows, setup.tokens(bs, 3, img_size, img_size)
     with set_torch_threads(setup.threads):
@@ -257,6 +260,7 @@ def model_table(
         largest = parts.drop(['whole', 'rest'], errors='ignore').nlargest(3) / parts.get('whole', 1.)
         time, block = (value(results, part=p, quantity='ratio', **at) for p in ('model', 'block'))
         mib = value(results, part='model', quantity='MiB', **at)
-        body.append([r.name.replace('_patch16_224', ''), r.direction, r.b, f'{r.value:.2f}', f'{time:.2f}', f'{block:.2f}',
-                     f'{mib:.0f}', ', '.join(f'{k} {v:.0%}' for k, v in largest.items())])
+        body.append([r.name.replace('_patch16_224', ''), r.direction, r.b, f'{r.value:.2f}',
+                     f'{time:.2f}', f'{block:.2f}', f'{mib:.0f}',
+                     ', '.join(f'{k} {v:.0%}' for k, v in largest.items())])
     return pd.DataFrame(body, columns=['model', 'mode', 'batch', 'images/s', 'time', 'block', 'MiB', 'largest parts'])

@@ -149,8 +149,10 @@ _crate = derive(_crate, "Lion's defaults", moms=(0.9, 0.9, 0.9), sqr_mom=0.99)
 _crate = derive(_crate, "DeiT's script; CRATE's starts at 1/20 of its rate", warmup_lr=1e-6)
 
 # %% ../../nbs/50_recipes.ipynb #d7d6d6a5
-_crate_readme = derive(_crate, "CRATE's README, training command (wd 0.04 in older versions)", lr=2e-4, wd=0.05, bs=512, epochs=200)
-_crate_readme = derive(_crate_readme, "CRATE's main.py: 20 epochs, from 1/20 of the rate", warmup_epochs=20, warmup_lr=1e-5)
+_crate_readme = derive(_crate, "CRATE's README, training command (wd 0.04 in older versions)",
+                       lr=2e-4, wd=0.05, bs=512, epochs=200)
+_crate_readme = derive(_crate_readme, "CRATE's main.py: 20 epochs, from 1/20 of the rate",
+                       warmup_epochs=20, warmup_lr=1e-5)
 _crate_readme = derive(_crate_readme, "CRATE's main.py: one group of all parameters", decay_all=True)
 
 # %% ../../nbs/50_recipes.ipynb #e6ca07b0
