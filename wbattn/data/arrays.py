@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['DIGITS_PER_CLASS', 'DIGITS_MEAN', 'DIGITS_STD', 'check_option', 'LabelledImages', 'ImageArrays', 'BatchDL',
-           'ImageLoaders', 'as_loaders', 'array_dls', 'stratified_split', 'holdout_split', 'digits_arrays', 'shift_mat',
-           'TrainAffine', 'affine_tfms', 'digits_dls']
+           'ImageLoaders', 'as_loaders', 'array_dls', 'holdout_split', 'digits_arrays', 'digits_dls']
 
 # %% ../../nbs/40_arrays.ipynb #88306004
 import random
