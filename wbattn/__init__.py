@@ -46,8 +46,7 @@ def _read_homes(
     return {name.name: line.module for line in block.body for name in line.names}
 
 _homes = _read_homes(get_data(__name__, '__init__.py'))
-_floors = {'bench', 'data', 'fast', 'forms', 'look', 'models', 'numerics', 'ops', 'rates', 'run', 'study',
-           'testing', 'toy', 'train'}
+_floors = {'bench', 'data', 'fast', 'forms', 'look', 'models', 'numerics', 'ops', 'rates', 'run', 'study', 'testing', 'toy', 'train'}
 
 def __getattr__(name):
     "A name of the face, or a floor, loaded at first use."
