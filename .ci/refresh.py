@@ -35,7 +35,8 @@ def main():
     p.add_argument('--slow', action='store_true', help='run recorded cells, too')
     args = p.parse_args()
     here = str(Path(sys.executable).parent)
-    os.environ |= {'PATH': here + os.pathsep + os.environ['PATH'], 'PYTHONPATH': str(root), 'NO_COLOR': '1'}
+    os.environ |= {'PATH': here + os.pathsep + os.environ['PATH'], 'PYTHONPATH': str(root), 'NO_COLOR': '1',
+                   'PYTHONWARNINGS': 'ignore:IProgress not found,ignore:`torch.jit.script` is deprecated'}
     os.environ.setdefault('OMP_NUM_THREADS', '1')
     def run(*command): return subprocess.run(command, cwd=root).returncode
     if run('nbdev_export'): sys.exit('nbdev_export failed')

@@ -43,10 +43,11 @@ def _read_homes(
 )->dict:           # name -> module below wbattn
     "Where each name of the face lives, as the imports above say it."
     block = next(n for n in ast.parse(source).body if isinstance(n, ast.If))
-    return {name.name: line.module for line in block.body for name in line.names}
+    return {name.name: line.module.removeprefix('wbattn.') for line in block.body for name in line.names}
 
-_homes = _read_homes(get_data(__name__, '__init__.py'))
-_floors = {'bench', 'data', 'fast', 'forms', 'look', 'models', 'numerics', 'ops', 'rates', 'run', 'study', 'testing', 'toy', 'train'}
+_homes = _read_homes(get_data('wbattn', '__init__.py'))
+_floors = {'bench', 'data', 'fast', 'forms', 'look', 'models', 'numerics', 'ops', 'rates', 'run', 'study', 'testing',
+    'toy', 'train'}
 
 def __getattr__(name):
     "A name of the face, or a floor, loaded at first use."

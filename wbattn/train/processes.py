@@ -61,6 +61,7 @@ def _fail(store, error):
     if store.add('failed', 1) > 1:
         try: store.wait(['reported'], timedelta(seconds=20))
         except RuntimeError: pass # the store is gone, and so is the first
+        time.sleep(3) # torchrun takes the earliest second for the cause, and ends the others itself
         os._exit(1)
     ErrorHandler().record_exception(error) # for torchrun's report
     atexit.register(_end, store)
