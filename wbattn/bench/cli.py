@@ -102,6 +102,22 @@ def _hush():
     logging.getLogger('torch.utils.cpp_extension').setLevel(logging.ERROR)
     warnings.filterwarnings('ignore', category=FutureWarning, module='torch')
 
+# %% ../../nbs/98_bench_cli.ipynb #7d3e91b4
+def _modes(device, **asked):
+    "What to measure, and where; the goals of a card are those of --gpu"
+    modes, where = [k for k, v in asked.items() if v], device or ('cuda' if asked['gpu'] else 'cpu')
+    return ['gpu'] if modes == ['goals'] and where.startswith('cuda') else modes, where
+
+def _only(n):
+    "The curves over these numbers of tokens alone; all curves for none"
+    return dict(ns=_numbers(n, 'n'), ds=()) if n else {}
+
+def _describe(mode, setup):
+    "What was run, with what, on what"
+    meta = describe(shlex.join(['wbattn_bench', *sys.argv[1:]]), setup.device, setup.threads)
+    if mode == 'gpu': meta.setdefault('gpu', 'none: a CPU in its place')
+    return meta
+
 # %% ../../nbs/98_bench_cli.ipynb #c8ba96a9
 @command(examples="""  wbattn_bench --ops tssa,sdpa --forms fast,compiled --n 1024,4096
   wbattn_bench --goals --out bench_cpu.csv
@@ -131,26 +147,22 @@ def wbattn_bench(
     figure:str=None,       # picture to write (PNG), for curves and models
 ):
     "Time and memory of attention operators as ratios to the linear maps around them."
-    modes = [k for k, v in dict(goals=goals, curves=curves, models=models, gpu=gpu).items() if v]
-    where = device or ('cuda' if gpu else 'cpu')
-    if modes == ['goals'] and where.startswith('cuda'): modes = ['gpu']
+    modes, where = _modes(device, goals=goals, curves=curves, models=models, gpu=gpu)
     setup = Setup(d, heads, rank, dtype or ('bfloat16' if modes == ['gpu'] else 'float32'), where, threads)
     _hush()
     _check_run(modes, seconds, direction, bs, img_size, out, figure)
     _check_device(setup.device)
     mode, sizes, names, rows = (modes or ['layers'])[0], _sizes(n, b), _plan(ops, forms), []
     for k in names: Entry(k, replace(setup, compiler='eager'))   # what can't be made is said before measuring
-    meta = describe(shlex.join(['wbattn_bench', *sys.argv[1:]]), setup.device, threads)
-    if mode == 'gpu': meta.setdefault('gpu', 'none: a CPU in its place')
+    meta = _describe(mode, setup)
     def say(s):
         print(s, flush=True)
         if out and rows: save_results(table(rows, meta), out)    # a long run that breaks leaves what it measured
     for k, v in meta.items(): say(f'{k}: {v}')
+    told = dict(rows=rows, say=say)
     run = dict(goals=lambda: _goals(setup, sizes, not no_compile, seconds, rows, say),
-               gpu=lambda: measure_gpu(setup, sizes or GPU_SIZES, not no_compile,
-                                       seconds=seconds or 0.5, rows=rows, say=say),
-               curves=lambda: measure_curves(setup, **dict(ns=_numbers(n, 'n'), ds=()) if n else {},
-                                             seconds=seconds or 0.7, rows=rows, say=say),
+               gpu=lambda: measure_gpu(setup, sizes or GPU_SIZES, not no_compile, seconds=seconds or 0.5, **told),
+               curves=lambda: measure_curves(setup, **_only(n), seconds=seconds or 0.7, **told),
                models=lambda: _models(setup, bs, img_size, seconds, rows, say),
                layers=lambda: _layers(names, sizes or _sizes('196,1024,4096', b), setup, direction, seconds, rows, say))
     try: run[mode]()
