@@ -31,7 +31,7 @@ twins = dict(sum='mean', mean='sum', min='max', max='min', amin='amax', amax='am
     mul='div', div='mul', mul_='div_', div_='mul_', softmax='sigmoid', zeros_like='ones_like', ones_like='zeros_like', cos='sin', sin='cos',
     new_zeros='new_ones', any='all', all='any', square='abs')
 droppable = set('clamp clamp_ clamp_min clamp_min_ clamp_max relu relu_ sqrt square detach abs log log1p exp float double flip square_'.split())
-wrappers = set('relu sqrt abs log log1p exp softplus _wide _at_least_float32'.split())
+wrappers = set('relu sqrt abs log log1p exp softplus widen'.split())
 
 def variants(node, parents):
     "Pairs (kind, expression or statement that takes the place of `node`)"
