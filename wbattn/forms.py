@@ -29,7 +29,8 @@ def transformed(
     if torch._C._are_functorch_transforms_active(): return 'it is being transformed by torch.func'
     if any(type(t) not in (Tensor, nn.Parameter) for t in tensors): return 'it is no ordinary tensor'
     if any(t.is_meta for t in tensors): return 'it has a shape but no numbers'
-    if any(forward_ad.unpack_dual(t).tangent is not None for t in tensors): return 'it carries a forward-mode derivative'
+    if any(forward_ad.unpack_dual(t).tangent is not None for t in tensors):
+        return 'it carries a forward-mode derivative'
     return ''
 
 # %% ../nbs/05_forms.ipynb #ca800e96
@@ -107,7 +108,7 @@ def _fits(op, name, *args, **kwargs):
 def choose(
     op,        # an operator
     *args,     # what it would be called with
-    **kwargs,
+    **kwargs,  # and by name
 )->tuple:      # name of the form, and its function
     "The form that runs for these arguments."
     forms = _load(op)
@@ -122,7 +123,7 @@ def choose(
 def explain(
     op,        # an operator
     *args,     # what it would be called with
-    **kwargs,
+    **kwargs,  # and by name
 ):
     "Print which form runs for these arguments, and why the others do not."
     chosen, forms = choose(op, *args, **kwargs)[0], _load(op)
@@ -142,7 +143,8 @@ def _values(f, inputs, direction):
 
 def _wave(y):
     "A direction of the output that no symmetry cancels, the same in every type"
-    return torch.arange(1., y.numel() + 1, dtype=torch.float64, device=y.device).square().sin().view(y.shape).to(y.dtype)
+    t = torch.arange(1., y.numel() + 1, dtype=torch.float64, device=y.device)
+    return t.square().sin().view(y.shape).to(y.dtype)
 
 def _errors(got, exact):
     "Largest error of each tensor, as a share of the largest entry that was expected"
@@ -163,7 +165,8 @@ def assert_form(
     errors = _errors(got, exact)
     for i, (e, p, a, b) in enumerate(zip(errors, _errors(plain, exact), got, plain)):
         what = f'{op.__name__}, {name}: ' + ('output' if i == 0 else f'gradient {i - 1}')
-        if (a.shape, a.dtype) != (b.shape, b.dtype): raise AssertionError(f'{what} is {a.dtype} {tuple(a.shape)}, expected {b.dtype} {tuple(b.shape)}')
+        if (a.shape, a.dtype) != (b.shape, b.dtype):
+            raise AssertionError(f'{what} is {a.dtype} {tuple(a.shape)}, expected {b.dtype} {tuple(b.shape)}')
         if not e <= margin*p + _roundings[kind]: raise AssertionError(f'{what} errs by {e:.2g}, plain by {p:.2g}')
     return max(errors)
 
@@ -220,7 +223,11 @@ def assert_transforms(
     _same(twice, torch.func.grad(lambda x: (torch.func.grad(loss)(x)*v).sum())(x), 'the second derivative')
 
 # %% ../nbs/05_forms.ipynb #09b496f6
-def _kernel_modules(): return [m for m in sys.modules if (m.split('.')[0] == 'triton' and not m.startswith('triton._C')) or m.startswith('wbattn.fast.triton')]
+def _holds_kernels(module):
+    theirs = module.split('.')[0] == 'triton' and not module.startswith('triton._C')
+    return theirs or module.startswith('wbattn.fast.triton')
+
+def _kernel_modules(): return [m for m in sys.modules if _holds_kernels(m)]
 
 @contextmanager
 def interpreter():

@@ -42,7 +42,8 @@ def check_heads(
     "The width of a head; `ValueError` unless the numbers fit."
     if dim < 1 or num_heads < 1: raise ValueError(f'dim and num_heads must be ≥ 1, got {dim} and {num_heads}')
     if head_dim is None and dim % num_heads:
-        raise ValueError(f'dim={dim} must be divisible by num_heads={num_heads}, or head_dim be given where there is one')
+        way_out = 'or head_dim be given where there is one'
+        raise ValueError(f'dim={dim} must be divisible by num_heads={num_heads}, {way_out}')
     if head_dim is not None and head_dim < 1: raise ValueError(f'head_dim must be ≥ 1, got {head_dim}')
     return dim // num_heads if head_dim is None else head_dim
 
@@ -73,7 +74,7 @@ def chunks(
     n:int,     # tokens in each
     most:int,  # tokens that should go through together, ≥ 1
 )->list:       # pairs (slice of samples, [slices of their tokens])
-    "Samples and stretches of tokens to work on together: several short samples at once, or equal parts of one long sample."
+    "Samples and stretches of tokens to work on together: several short samples, or equal parts of one long one."
     together = max(1, -(-b // max(1, -(-b*n // most))))
     long = -(-n // -(-n // most))
     parts = [slice(j, min(j + long, n)) for j in range(0, n, long)]

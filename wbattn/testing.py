@@ -66,7 +66,8 @@ def _leaves(
     "Fresh clones of the tensors among `inputs`, and those of them to differentiate by."
     floats = [x for x in inputs if isinstance(x, Tensor) and x.is_floating_point()]
     wanted = [id(x) for x in floats if x.requires_grad] or [id(x) for x in floats]
-    args = [x.detach().clone().requires_grad_(grads and id(x) in wanted) if isinstance(x, Tensor) else x for x in inputs]
+    fresh = lambda x: x.detach().clone().requires_grad_(grads and id(x) in wanted)
+    args = [fresh(x) if isinstance(x, Tensor) else x for x in inputs]
     return args, [a for a in args if isinstance(a, Tensor) and a.requires_grad]
 
 # %% ../nbs/01_testing.ipynb #c4c09229
@@ -89,15 +90,19 @@ def assert_same_op(
     if len(fo) != len(go): raise AssertionError(f'{len(fo)} outputs against {len(go)}')
     for i, (a, b) in enumerate(zip(fo, go)):
         if isinstance(a, Tensor) and isinstance(b, Tensor): assert_close(a, b, rtol, atol, f'output {i}')
-        elif isinstance(a, Tensor) or isinstance(b, Tensor) or a != b: raise AssertionError(f'output {i}: {a} against {b}')
+        elif isinstance(a, Tensor) or isinstance(b, Tensor) or a != b:
+            raise AssertionError(f'output {i}: {a} against {b}')
     if not grads or not fl: return
     rng, cot = torch.Generator().manual_seed(0), []
     for i, (a, b) in enumerate(zip(fo, go)):
         if not isinstance(a, Tensor): continue
-        if a.requires_grad != b.requires_grad: raise AssertionError(f'output {i}: only one of the two can be differentiated')
+        if a.requires_grad != b.requires_grad:
+            raise AssertionError(f'output {i}: only one of the two can be differentiated')
         if a.requires_grad: cot.append((a, b, torch.randn(a.shape, generator=rng, dtype=torch.float64).to(a)))
     if not cot: raise AssertionError('no output can be differentiated: compare outputs alone with grads=False')
-    def grad(outs, leaves): return torch.autograd.grad(outs, leaves, [c for *_, c in cot], allow_unused=True, materialize_grads=True)
+    def grad(outs, leaves):
+        cotangents = [c for *_, c in cot]
+        return torch.autograd.grad(outs, leaves, cotangents, allow_unused=True, materialize_grads=True)
     for i, (a, b) in enumerate(zip(grad([a for a, *_ in cot], fl), grad([b for _, b, _ in cot], gl))):
         assert_close(a, b, rtol, atol, f'gradient by differentiable input {i}')
 
@@ -141,7 +146,8 @@ def _clause_repeat(op, x, tol):
 # %% ../nbs/01_testing.ipynb #ed2a2274
 def _clause_batch(op, x, tol):
     y = op(x)
-    for i in range(len(x)): _near(op(x[i:i+1]), y[i:i+1], tol, f'sample {i} alone differs from the same sample in a batch')
+    for i in range(len(x)):
+        _near(op(x[i:i+1]), y[i:i+1], tol, f'sample {i} alone differs from the same sample in a batch')
 
 # %% ../nbs/01_testing.ipynb #21644429
 def _clause_permutes(op, x, tol):
@@ -152,7 +158,7 @@ def _clause_permutes(op, x, tol):
 def _clause_sizes(op, x, tol):
     b, n, _ = x.shape
     s = torch.randint(1, 4, (b, n), generator=torch.Generator().manual_seed(0)).to(x.device)
-    s[:, 0], c = 3, x.flip(1).cos()                              # at least one row counts more than once; c: a cotangent
+    s[:, 0], c = 3, x.flip(1).cos()   # at least one row counts more than once; c: a cotangent
     _near(op(x, sizes=torch.ones_like(s).to(x)), op(x), tol, 'sizes of one differ from no sizes')
     short = x.clone().requires_grad_()
     y = op(short, sizes=s.to(x))
@@ -175,7 +181,8 @@ def _clause_refuses_sizes(op, x):
 def _clause_membership(op, x):
     m, b, n = op.membership(x), *x.shape[:2]
     if m is None: return
-    _say(m.ndim == 3 and (m.shape[0], m.shape[2]) == (b, n), f'membership of shape {tuple(m.shape)}, expected ({b}, h, {n})')
+    fine = m.ndim == 3 and (m.shape[0], m.shape[2]) == (b, n)
+    _say(fine, f'membership of shape {tuple(m.shape)}, expected ({b}, h, {n})')
     _say(m.isfinite().all(), 'membership holds non-finite values')
     _say((m >= -1e-6).all() and (m <= 1 + 1e-6).all(), 'membership leaves [0, 1]')
 
@@ -191,14 +198,16 @@ def _clause_objective(op, x, tol):
     if r is None: return _say(op.sense == 0, f'no objective, but sense {op.sense}, expected 0')
     _say(r.shape == x.shape[:1], f'objective of shape {tuple(r.shape)}, expected ({len(x)},)')
     _say(r.isfinite().all(), 'objective is not finite')
-    for i in range(len(x)): _near(op.objective(x[i:i+1]), r[i:i+1], tol, f'objective of sample {i} depends on the others')
+    for i in range(len(x)):
+        _near(op.objective(x[i:i+1]), r[i:i+1], tol, f'objective of sample {i} depends on the others')
     _say(op.sense in (-1, 1), f'sense is {op.sense}, expected -1 or +1')
 
 # %% ../nbs/01_testing.ipynb #d717e23a
 def _clause_membership_sizes(op, x, tol, takes_sizes=True):
     if op.membership(x) is None: return                                        # nothing to compare
     s = torch.randint(1, 4, x.shape[:2], generator=torch.Generator().manual_seed(1)).to(x.device)
-    counts = {'sizes': s.to(x)} if 'sizes' in inspect.signature(op.membership).parameters else {}   # else it must not depend on them
+    takes = inspect.signature(op.membership).parameters
+    counts = {'sizes': s.to(x)} if 'sizes' in takes else {}   # else it must not depend on them
     if not takes_sizes:
         if counts and op.membership(x) is not None:
             with expect_fail(ValueError, 'sizes'): op.membership(x, **counts)
@@ -206,7 +215,8 @@ def _clause_membership_sizes(op, x, tol, takes_sizes=True):
     m = op.membership(x, **counts)
     for i in range(len(x)):
         long = op.membership(x[i:i+1].repeat_interleave(s[i], 1))
-        _near(m[i:i+1].repeat_interleave(s[i], 2), long, tol, 'the membership of a row of size s differs from that of s equal rows')
+        _near(m[i:i+1].repeat_interleave(s[i], 2), long, tol,
+              'the membership of a row of size s differs from that of s equal rows')
 
 # %% ../nbs/01_testing.ipynb #d71e550e
 def _slope(op, x):
@@ -220,17 +230,19 @@ def _clause_rate(op, x, step=1e-4):
     scale = op.objective(x).abs().max()
     _say((op.objective(0*x).abs() <= 1e-9*scale).all(), 'the objective of zero tokens is not zero')
     small = op.objective(0.01*x)
-    _say(small.max() > 0 and small.min() >= -1e-12*scale, 'the objective of small tokens is negative: is its sign right?')
+    _say(small.max() > 0 and small.min() >= -1e-12*scale,
+         'the objective of small tokens is negative: is its sign right?')
     r, g = _slope(op, x)
     norm = g.square().sum((1, 2), keepdim=True).sqrt()
     _say((norm > 0).any(), 'the objective has no gradient')
     unit = op.sense*g/norm.clamp_min(1e-30)                                    # two central steps, extrapolated
     d1, d2 = (op.objective(x + h*unit) - op.objective(x - h*unit) for h in (step, step/2))
-    _near((8*d2 - d1)/(6*step), op.sense*norm[:, 0, 0], 1e-5, 'a step along the gradient does not move the objective as `sense` says')
+    _near((8*d2 - d1)/(6*step), op.sense*norm[:, 0, 0], 1e-5,
+          'a step along the gradient does not move the objective as `sense` says')
 
 # %% ../nbs/01_testing.ipynb #5be3e61b
 def _tied(op):
-    "A copy with orthonormal codes and the transposed map behind them, where `qkv` and `proj` are maps of their own; no biases"
+    "A copy with orthonormal codes and, if `qkv` and `proj` are two maps, the transposed map behind them; no biases"
     op = copy.deepcopy(op)
     for k, p in op.named_parameters():
         if k.endswith('bias'): p.data.zero_()
@@ -245,7 +257,7 @@ def _tied(op):
 
 # %% ../nbs/01_testing.ipynb #8b01de67
 def _token_kinds(op, x, draws=8):
-    "Gaussian tokens and, where there are subspaces, tokens near half of the directions of one each; small and of unit variance"
+    "Gaussian tokens and, where there are subspaces, tokens near half of the directions of one; small, of variance 1"
     rng, u = torch.Generator().manual_seed(2), op.bases()
     normal = torch.randn(draws*len(x), *x.shape[1:], generator=rng, dtype=torch.float64).to(x)
     if u is None: return [0.1*normal, normal]
@@ -258,7 +270,7 @@ def _token_kinds(op, x, draws=8):
 
 # %% ../nbs/01_testing.ipynb #7c2c05de
 def _direction(op, x):
-    "Cosine of the operator's step with the gradient of its objective, at equal size of the tokens; the mean over samples"
+    "Cosine of the operator's step with the gradient of its objective, tokens of equal size; the mean over samples"
     with torch.no_grad(): y = op(x)
     g = _slope(op, x)[1]
     def dot(a, b): return (a*b).sum((1, 2), keepdim=True)
@@ -271,7 +283,8 @@ def _clause_sense(op, x, tokens=None, clear=0.05):
     found = [_direction(op, t) for t in (_token_kinds(op, x) if tokens is None else [tokens(op)])]
     clearest = max(found, key=abs)
     if abs(clearest) < clear: return
-    _say(clearest*op.sense > 0, f'sense is {op.sense}, but the steps go the other way (mean cosine with the gradient {clearest:.2f})')
+    _say(clearest*op.sense > 0,
+         f'sense is {op.sense}, but the steps go the other way (mean cosine with the gradient {clearest:.2f})')
 
 # %% ../nbs/01_testing.ipynb #f9b2bdb7
 def _clause_seeds(op, x):
@@ -294,9 +307,11 @@ def _clause_scales(op, x, single_tol=1e-3):
     moved = [((a - b).norm()/size).item() for a, b in zip(ys, ys[1:])]
     for t, before, now in zip(scales[2:], moved, moved[1:]):
         if before > 0.05: continue                                             # not yet at rest
-        _say(now <= before/2 + 1e-8, f'the update at scale {t:.0e} is no longer that of small tokens: it moved by {now:.2g} after {before:.2g}')
+        _say(now <= before/2 + 1e-8,
+             f'the update at scale {t:.0e} is no longer that of small tokens: it moved by {now:.2g} after {before:.2g}')
     for t, y in zip(scales, ys):
-        with torch.no_grad(): err = _relative(single((t*x).float())/t, copy.deepcopy(single).double()((t*x).float().double())/t)
+        xt = (t*x).float()
+        with torch.no_grad(): err = _relative(single(xt)/t, copy.deepcopy(single).double()(xt.double())/t)
         _say(err <= single_tol, f'relative error {err:.2g} in single precision at scale {t:.0e}')
     for f, dtype in ((op, torch.float64), (single, torch.float32)):
         for t in (1e-18, 1e-14, 1e-10, 1e3, 1e6):
@@ -310,7 +325,9 @@ def _clause_scales(op, x, single_tol=1e-3):
 def _clause_gradients(op, x):
     zeros, equal = x.clone(), x[:, :1].expand_as(x)
     zeros[:, ::2] = 0
-    for what, t in {'ordinary tokens': x, 'one token': x[:, :1], 'some zero rows': zeros, 'equal rows': equal, 'zero tokens': 0*x}.items():
+    kinds = {'ordinary tokens': x, 'one token': x[:, :1], 'some zero rows': zeros, 'equal rows': equal,
+             'zero tokens': 0*x}
+    for what, t in kinds.items():
         t, c = t.clone().requires_grad_(), t.shape[1]
         named = {k: p for k, p in op.named_parameters() if p.requires_grad} | {'the tokens': t}
         y = op(t)
@@ -343,7 +360,8 @@ def _clause_state(op, x, fresh=None):
     other = copy.deepcopy(op) if fresh is None else fresh().to(x.device, x.dtype).eval()
     with torch.no_grad():
         for t in other.state_dict().values():
-            if t.is_floating_point(): t.copy_(torch.linspace(-.5, .5, t.numel(), dtype=t.dtype, device=t.device).view_as(t))
+            if not t.is_floating_point(): continue
+            t.copy_(torch.linspace(-.5, .5, t.numel(), dtype=t.dtype, device=t.device).view_as(t))
     other.load_state_dict(op.state_dict())
     _say(torch.equal(other(x), op(x)), 'a second instance with the same state dict gives another update')
 
@@ -404,8 +422,8 @@ def _clause_compile(op, x, backend='aot_eager'):
 
 # %% ../nbs/01_testing.ipynb #c967f3ef
 def _clause_errors(op, x):
-    bad = {'one feature too many': torch.cat([x, x[..., :1]], -1), 'one feature too few': x[..., :-1], 'no batch dimension': x[0],
-           'an extra dimension': x[None], 'no tokens': x[:, :0]}
+    bad = {'one feature too many': torch.cat([x, x[..., :1]], -1), 'one feature too few': x[..., :-1],
+           'no batch dimension': x[0], 'an extra dimension': x[None], 'no tokens': x[:, :0]}
     for what, t in bad.items():
         try: op(t)
         except ValueError: continue
@@ -427,7 +445,7 @@ def check_operator(
     half_tol:float=0.05,       # relative error allowed in bfloat16 and under autocast
     tol:float=1e-10,           # difference allowed in float64, as a share of the largest entry
     seed:int=0,                # of the tokens
-    sense_tokens=None,         # function of the operator that gives tokens `b n d` on which its step must go the way of `sense`; None: four kinds
+    sense_tokens=None,         # of the operator, gives tokens `b n d` whose step goes the way of `sense`; None: four kinds
 ):
     "Raise `AssertionError`, naming the clause, unless `op` keeps the contract of an operator."
     device = next((p.device for p in op.parameters()), torch.device('cpu'))

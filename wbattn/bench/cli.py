@@ -50,13 +50,15 @@ def _plan(ops, forms):
         if f not in FORMS: raise ValueError(f'forms={f!r}; expected some of {", ".join(FORMS)}')
     for o in ops:
         if parse_name(o)[2] != 'fast': raise ValueError(f'ops={o!r}; forms are given by --forms')
-    return [o if f == 'fast' else f'{o}/{f}' for o in ops for f in forms if f != 'listing' or parse_name(o)[0] in LISTINGS]
+    named = [(o, f) for o in ops for f in forms if f != 'listing' or parse_name(o)[0] in LISTINGS]
+    return [o if f == 'fast' else f'{o}/{f}' for o, f in named]
 
 # %% ../../nbs/98_bench_cli.ipynb #690bb961
 def _check_run(modes, seconds, direction, bs, img_size, out, figure):
     "Raise `ValueError` for what can be seen before measuring"
     if len(modes) > 1:
-        raise ValueError(f'expected one of --goals, --curves, --models and --gpu, got {" and ".join("--" + m for m in modes)}')
+        got = ' and '.join('--' + m for m in modes)
+        raise ValueError(f'expected one of --goals, --curves, --models and --gpu, got {got}')
     for k, v in dict(bs=bs, img_size=img_size).items():
         if v < 1: raise ValueError(f'{k}={v}; expected a number ≥ 1')
     if seconds is not None and not 0 < seconds < math.inf: raise ValueError(f'seconds={seconds}; expected a number > 0')
@@ -65,7 +67,8 @@ def _check_run(modes, seconds, direction, bs, img_size, out, figure):
     for k, v in dict(out=out, figure=figure).items():
         if v and not Path(v).resolve().parent.is_dir():
             raise ValueError(f'{k}={v!r}; there is no directory {str(Path(v).parent)!r}')
-    if figure and not {'curves', 'models'} & set(modes): raise ValueError(f'figure={figure!r}; only --curves and --models draw one')
+    if figure and not {'curves', 'models'} & set(modes):
+        raise ValueError(f'figure={figure!r}; only --curves and --models draw one')
 
 # %% ../../nbs/98_bench_cli.ipynb #c9a852c5
 def _goals(setup, sizes, compiled, seconds, rows, say):
@@ -99,13 +102,29 @@ def _hush():
     logging.getLogger('torch.utils.cpp_extension').setLevel(logging.ERROR)
     warnings.filterwarnings('ignore', category=FutureWarning, module='torch')
 
+# %% ../../nbs/98_bench_cli.ipynb #7d3e91b4
+def _modes(device, **asked):
+    "What to measure, and where; the goals of a card are those of --gpu"
+    modes, where = [k for k, v in asked.items() if v], device or ('cuda' if asked['gpu'] else 'cpu')
+    return ['gpu'] if modes == ['goals'] and where.startswith('cuda') else modes, where
+
+def _only(n):
+    "The curves over these numbers of tokens alone; all curves for none"
+    return dict(ns=_numbers(n, 'n'), ds=()) if n else {}
+
+def _describe(mode, setup):
+    "What was run, with what, on what"
+    meta = describe(shlex.join(['wbattn_bench', *sys.argv[1:]]), setup.device, setup.threads)
+    if mode == 'gpu': meta.setdefault('gpu', 'none: a CPU in its place')
+    return meta
+
 # %% ../../nbs/98_bench_cli.ipynb #c8ba96a9
 @command(examples="""  wbattn_bench --ops tssa,sdpa --forms fast,compiled --n 1024,4096
   wbattn_bench --goals --out bench_cpu.csv
   wbattn_bench --models --bs 16
 """)
 def wbattn_bench(
-    ops:str='tssa,causal_tssa,dmsa,eca,sdpa,xca,mssa', # operators, separated by commas: also two_linear, and dmsa:2 for 2 active heads
+    ops:str='tssa,causal_tssa,dmsa,eca,sdpa,xca,mssa', # operators, by commas; also two_linear, dmsa:2 (2 heads active)
     forms:str='fast',      # of each operator that has them: fast, plain, compiled, listing, again
     n:str=None,            # numbers of tokens (default: 196,1024,4096; goals: those of the goals)
     b:int=None,            # samples in a batch (default: 8 below 1024 tokens, else 1)
@@ -128,24 +147,22 @@ def wbattn_bench(
     figure:str=None,       # picture to write (PNG), for curves and models
 ):
     "Time and memory of attention operators as ratios to the linear maps around them."
-    modes = [k for k, v in dict(goals=goals, curves=curves, models=models, gpu=gpu).items() if v]
-    where = device or ('cuda' if gpu else 'cpu')
-    if modes == ['goals'] and where.startswith('cuda'): modes = ['gpu']
+    modes, where = _modes(device, goals=goals, curves=curves, models=models, gpu=gpu)
     setup = Setup(d, heads, rank, dtype or ('bfloat16' if modes == ['gpu'] else 'float32'), where, threads)
     _hush()
     _check_run(modes, seconds, direction, bs, img_size, out, figure)
     _check_device(setup.device)
     mode, sizes, names, rows = (modes or ['layers'])[0], _sizes(n, b), _plan(ops, forms), []
-    for k in names: Entry(k, replace(setup, compiler='eager'))   # what can't be made is said before the first measurement
-    meta = describe(shlex.join(['wbattn_bench', *sys.argv[1:]]), setup.device, threads)
-    if mode == 'gpu': meta.setdefault('gpu', 'none: a CPU in its place')
+    for k in names: Entry(k, replace(setup, compiler='eager'))   # what can't be made is said before measuring
+    meta = _describe(mode, setup)
     def say(s):
         print(s, flush=True)
         if out and rows: save_results(table(rows, meta), out)    # a long run that breaks leaves what it measured
     for k, v in meta.items(): say(f'{k}: {v}')
+    told = dict(rows=rows, say=say)
     run = dict(goals=lambda: _goals(setup, sizes, not no_compile, seconds, rows, say),
-               gpu=lambda: measure_gpu(setup, sizes or GPU_SIZES, not no_compile, seconds=seconds or 0.5, rows=rows, say=say),
-               curves=lambda: measure_curves(setup, **dict(ns=_numbers(n, 'n'), ds=()) if n else {}, seconds=seconds or 0.7, rows=rows, say=say),
+               gpu=lambda: measure_gpu(setup, sizes or GPU_SIZES, not no_compile, seconds=seconds or 0.5, **told),
+               curves=lambda: measure_curves(setup, **_only(n), seconds=seconds or 0.7, **told),
                models=lambda: _models(setup, bs, img_size, seconds, rows, say),
                layers=lambda: _layers(names, sizes or _sizes('196,1024,4096', b), setup, direction, seconds, rows, say))
     try: run[mode]()

@@ -79,7 +79,8 @@ def describe(
     "Date, versions, kind of machine."
     cpu = f'{_cpu()}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}'
     versions = dict(wbattn=version('wbattn'), torch=torch.__version__, python=platform.python_version())
-    meta = dict(date=f'{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC', command=command, **versions, cpu=cpu, threads=str(threads))
+    date = f'{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC'
+    meta = dict(date=date, command=command, **versions, cpu=cpu, threads=str(threads))
     if torch.device(device).type != 'cuda': return meta
     return meta | dict(gpu=torch.cuda.get_device_name(device), cuda=str(torch.version.cuda))
 

@@ -75,7 +75,8 @@ def cholesky_ridge_solve(
 class RidgeBasis(Function):
     "Q = YL⁻ᵀ of a sketch `... d r`; the gradient holds for functions of QQᵀ."
     @staticmethod
-    def forward(ctx,
+    def forward(
+        ctx,         # what is kept for the gradient
         Y:Tensor,    # sketch `... d r`, float32 or better
         eps:float,   # ridge ε
     )->Tensor:       # Q `... d r`
@@ -87,7 +88,8 @@ class RidgeBasis(Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx,
+    def backward(
+        ctx,        # what was kept
         G:Tensor,   # gradient for Q `... d r`, of a function of QQᵀ
     )->tuple:       # gradient for Y, None
         "The part of GL⁻¹ outside the span, each column made orthogonal to that of Y."

@@ -41,7 +41,8 @@ def obstacle(
     "Why Triton can't, or shouldn't, run on a tensor here."
     if triton is None: return 'Triton is not installed'
     if x.is_cuda: return ''
-    if not isinstance(tile, triton.JITFunction): return '' if forced() == 'triton' else "Triton's interpreter is for tests: ask for the form by name"
+    if not isinstance(tile, triton.JITFunction):
+        return '' if forced() == 'triton' else "Triton's interpreter is for tests: ask for the form by name"
     return f'the tensor is on {x.device}, and Triton needs a GPU (or its interpreter, TRITON_INTERPRET=1)'
 
 dtypes = torch.float16, torch.bfloat16, torch.float32
@@ -70,14 +71,39 @@ def fits(
 
 # %% ../../nbs/24_triton.ipynb #d11bb21a
 @kernel
-def tile(x, head, start, n, xb, xh, xn, h:constexpr, p:constexpr, L:constexpr, P:constexpr):
+def tile(
+    x,            # where tokens `b h n p` begin
+    head,         # which head of which sample: sample·h + head
+    start,        # the first token
+    n,            # tokens in all; 0 is read beyond them
+    xb,           # step from a sample to the next
+    xh,           # from a head to the next
+    xn,           # from a token to the next
+    h:constexpr,  # heads
+    p:constexpr,  # features of a head
+    L:constexpr,  # tokens of the tile, a power of two
+    P:constexpr,  # p, rounded up to a power of two
+):
     "Tokens start … start + L − 1 of one head of one sample `L P`."
     t, i = start + tl.arange(0, L), tl.arange(0, P)
     at = head//h*xb + head % h*xh + t.to(tl.int64)[:, None]*xn + i
     return tl.load(x + at, mask=(t < n)[:, None] & (i < p), other=0.).to(tl.float32)
 
 @kernel
-def tiles(x, b, start, n, xb, xh, xn, h:constexpr, p:constexpr, T:constexpr, H:constexpr, P:constexpr):
+def tiles(
+    x,            # where tokens `b h n p` begin
+    b,            # which sample
+    start,        # the first token
+    n,            # tokens in all; 0 is read beyond them
+    xb,           # step from a sample to the next
+    xh,           # from a head to the next
+    xn,           # from a token to the next
+    h:constexpr,  # heads
+    p:constexpr,  # features of a head
+    T:constexpr,  # tokens of the tile, a power of two
+    H:constexpr,  # h, rounded up to a power of two
+    P:constexpr,  # p, rounded up to a power of two
+):
     "Tokens start … start + T − 1 of all heads of one sample `T H P`."
     t, k, i = start + tl.arange(0, T).to(tl.int64), tl.arange(0, H).to(tl.int64), tl.arange(0, P)
     at = b*xb + t[:, None, None]*xn + k[None, :, None]*xh + i[None, None, :]
@@ -85,28 +111,40 @@ def tiles(x, b, start, n, xb, xh, xn, h:constexpr, p:constexpr, T:constexpr, H:c
     return tl.load(x + at, mask=inside, other=0.).to(tl.float32)
 
 # %% ../../nbs/24_triton.ipynb #eb07ee9b
-def power_of_two(k):
+def power_of_two(
+    k:int,  # ≥ 1
+)->int:     # ≥ k
     "The next power of two."
     return 1 << (k - 1).bit_length()
 
 @cache
-def tiling(h, p):
+def tiling(
+    h:int,  # heads
+    p:int,  # features of a head
+)->tuple:
     "Tokens in a tile of one head; constants of the kernels on one head, and of those on all heads."
     H, P = power_of_two(h), power_of_two(p)
     L, T = max(1, min(64, 2048//P)), max(1, min(64, 2048//(H*P)))
     warps = lambda size: max(1, min(16, size//512))
     return L, dict(h=h, p=p, L=L, P=P, num_warps=warps(L*P)), dict(h=h, p=p, T=T, H=H, P=P, num_warps=warps(T*H*P))
 
-def chunk_length(b, n):
+def chunk_length(
+    b:int,  # samples, or heads of all samples
+    n:int,  # tokens of each
+)->int:
     "Tokens that one program adds up: about a thousand programs, of 64 to 1,024 tokens."
     return max(64, min(1024, power_of_two(-(-b*n//1024))))
 
 # %% ../../nbs/24_triton.ipynb #dffaee99
-def strided(x):
+def strided(
+    x:Tensor,  # tokens `b h n p`
+)->tuple:
     "A tensor and its first three strides, as kernels take it."
     return x, *x.stride()[:3]
 
-def features_together(x):
+def features_together(
+    x:Tensor,  # of any shape; features last
+)->Tensor:
     "The tensor, copied only if the features of a head do not lie side by side."
     return x if x.stride(-1) == 1 else x.contiguous()
 
@@ -133,7 +171,8 @@ def fault(
         g = (3*z.detach() + 1).cos()
         got = y, *torch.autograd.grad(y, ours, g.to(y.dtype))
         want = z, *torch.autograd.grad(z, exact, g)
-        error = max(((a.double() - b).norm()/b.norm().clamp_min(1e-2)).nan_to_num(torch.inf).item() for a, b in zip(got, want))
+        errors = [(a.double() - b).norm()/b.norm().clamp_min(1e-2) for a, b in zip(got, want)]
+        error = max(e.nan_to_num(torch.inf).item() for e in errors)
         return '' if error < (1e-4 if inputs[0].dtype == torch.float32 else 3e-2) else f'is off by {error:.1g}'
     except Exception as e: return f"doesn't run ({type(e).__name__}: {str(e)[:300]})"
 
@@ -158,8 +197,16 @@ class Trial:
             if key not in self.passed: self.passed[key] = self.run(x, *key)
         return self.passed[key]
 
-    def run(self, x, shape, dtype, device)->bool:
+    def run(self,
+        x,       # what the kernel would be given
+        shape,   # of a head, as key(x) says
+        dtype,   # of x
+        device,  # of x
+    )->bool:     # did it pass?
         "Try it, in a thread of its own."
-        with ThreadPoolExecutor(1) as alone: why = alone.submit(lambda: fault(self.fast, self.plain, self.inputs(x))).result()
-        if why: warnings.warn(f'the Triton kernel {self.name} {why} on {device} for {dtype} and {shape}; PyTorch is used instead')
+        with ThreadPoolExecutor(1) as alone:
+            why = alone.submit(lambda: fault(self.fast, self.plain, self.inputs(x))).result()
+        if why:
+            on = f'on {device} for {dtype} and {shape}'
+            warnings.warn(f'the Triton kernel {self.name} {why} {on}; PyTorch is used instead')
         return not why

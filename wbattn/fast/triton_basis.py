@@ -96,7 +96,10 @@ def _sketch_unfit(Y):
 
 # %% ../../nbs/26_triton_basis.ipynb #9710c392
 @form(projector, 'triton', lambda Y, eps=1e-2: fits(Y, _sketch_unfit(Y), _trial))
-def projector_kernel(Y, eps=1e-2):
+def projector_kernel(
+    Y:torch.Tensor,  # sketches `... p r`
+    eps:float=1e-2,  # ridge ε ≥ 0
+)->torch.Tensor:     # `... p p`, float32
     "Y(YᵀY + ε·diag(YᵀY))⁻¹Yᵀ of each sketch in float32, one program for each."
     if not eps >= 0: raise ValueError(f'the ridge eps must be ≥ 0, got {eps}')
     *lead, p, r = Y.shape

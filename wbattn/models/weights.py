@@ -182,7 +182,8 @@ def _shown(state, given):
         raise ValueError(f"no weights of a model like ours; under our names, missing: {missing or sorted(stem)}")
     block = {k.removeprefix('blocks.0.'): v for k, v in state.items() if k.startswith('blocks.0.')}
     d, head = state['cls_token'].shape[-1], state.get('head.weight')
-    depth, layers = (len({k.split('.')[1] for k in state if k.startswith(p + '.')}) for p in ('blocks', 'cls_attn_blocks'))
+    count = lambda part: len({k.split('.')[1] for k in state if k.startswith(part + '.')})
+    depth, layers = count('blocks'), count('cls_attn_blocks')
     res = dict(embed_dim=d, depth=depth, cls_attn_layers=layers, num_classes=0 if head is None else len(head))
     return res | _operator(block, d) | _second_half(block, d) | _stem(state, given)
 
@@ -193,7 +194,8 @@ _defaults = {k: p.default for k, p in inspect.signature(WhiteBoxTransformer).par
 def _full(name, attn):
     "All arguments of a registered model with this operator in it."
     args, op = arguments(name)
-    usual = {k: p.default for k, p in inspect.signature(attn_layers[attn]).parameters.items() if k in ('qkv_bias', 'tied')}
+    takes = inspect.signature(attn_layers[attn]).parameters
+    usual = {k: p.default for k, p in takes.items() if k in ('qkv_bias', 'tied')}
     cfg = default_cfgs[name].default
     data = dict(in_chans=cfg.input_size[0], num_classes=cfg.num_classes)
     full = _defaults | usual | data | dict(mlp_ratio=4.) | args | (op if args['attn'] == attn else {})
@@ -202,7 +204,7 @@ def _full(name, attn):
 
 # %% ../../nbs/33_weights.ipynb #96c27441
 def _nearest(shown, renamed):
-    "The registered model that differs least, and what it is; of those for ImageNet, if the weights had published names."
+    "The registered model that differs least, and what it is; for ImageNet, if the weights had published names."
     start = f"wb_{_families[shown['attn']]}_"
     names = [name for name in zoo if name.startswith(start) and (name.endswith('224') or not renamed)]
     found = {name: _full(name, shown['attn']) for name in names}
@@ -247,7 +249,7 @@ def _patch(shown, near, given, renamed):
 def published(
     state:dict,              # a state dict, or a training checkpoint that holds one as `model` or `state_dict`
     num_heads:int|None=None, # where the weights don't show it (CRATE, softmax, ECA)
-    **given,                 # of the model, where the weights don't show it or show it wrongly: img_size, patch_size, global_pool, …
+    **given,                 # of the model, where the weights don't show it or show it wrongly: img_size, patch_size, …
 )->tuple[str, dict, dict]:   # a registered name, what to change about that model, the weights under our names
     "What model weights belong to: those of ToST, CRATE, XCiT as published, or ours, at any size they show."
     state, renamed = _our_names(state)
@@ -288,7 +290,7 @@ def tost_state_dict(
     return state
 
 def crate_state_dict(
-    state:dict,             # published CRATE weights: a state dict, or a training checkpoint that holds one as `state_dict`
+    state:dict,             # published CRATE weights: a state dict, or a checkpoint that holds one as `state_dict`
     in_chans:int=3,         # channels of the images
     img_size:int|tuple|None=None, # height and width; None: a square
 )->dict:                    # the same tensors under the names of `wb_crate_*`

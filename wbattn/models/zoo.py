@@ -76,7 +76,8 @@ def arguments(
 def _cfg(name):
     "What timm keeps about a model; no weights are published."
     linear = arguments(name)[0].get('stem') == 'linear'
-    cfg = dict(url='', interpolation='bicubic', classifier='head', first_conv=None if linear else 'patch_embed.proj.0.0')
+    first = None if linear else 'patch_embed.proj.0.0'
+    cfg = dict(url='', interpolation='bicubic', classifier='head', first_conv=first)
     if 'digits' in name:
         return dict(cfg, num_classes=10, input_size=(1, 8, 8), crop_pct=1., mean=(0.3053,), std=(0.3761,))
     return dict(cfg, num_classes=1000, input_size=(3, 224, 224), crop_pct=224/256,

@@ -75,7 +75,7 @@ def _end(store):
 # %% ../../nbs/51_processes.ipynb #138d952e
 @contextmanager
 def processes():
-    "Within, the processes of a `torchrun` are one: they leave together, and the first error ends all, with its message."
+    "Within, the processes of a `torchrun` are one: they leave together, and the first error ends all with its message"
     if _world() <= 1:
         yield
         return
