@@ -34,8 +34,8 @@ def told(source):
     return res
 
 def is_shown(directives):
-    "Does the page show the cell's output?"
-    if {'hide', 'hide_output'} & directives.keys(): return False
+    "Does the page show the cell's output? What needs a GPU or a data set may wait for its first run"
+    if {'hide', 'hide_output', 'cuda', 'data'} & directives.keys(): return False
     return not any(directives.get(k) == 'false' for k in ('include', 'output', 'eval'))
 
 def parse(source):
