@@ -135,8 +135,10 @@ class CausalTSSA(tssa.CausalTSSA):
         max_len:int|None=1024,     # rows of the table of biases; None: no table, and streams of any length
         half_life:float|list|str|None=None,  # in tokens, > 0: one, one for each head, 'ladder'; None: ∞, as published
         learned:bool=False,        # do half-lives learn? they start where `half_life` says
+        proj_bias:bool=True,       # bias of the output map; the released language models have none
     ):
         super().__init__(dim, num_heads, qkv_bias, proj_drop, max_len)
+        if not proj_bias: self.proj = nn.Linear(dim, dim, bias=False)
         self.learned, self.forgets = learned, half_life is not None
         lives = self._start_lives(half_life)
         if learned: self.log_half_life = nn.Parameter(lives.log2())
