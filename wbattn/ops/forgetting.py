@@ -133,14 +133,15 @@ class CausalTSSA(tssa.CausalTSSA):
         qkv_bias:bool=False,       # bias of the code map
         proj_drop:float=0.,        # dropout after the output map
         max_len:int|None=1024,     # rows of the table of biases; None: no table, and streams of any length
-        half_life:float|list|str|None=None,  # in tokens, > 0: one, one for each head, 'ladder'; None: ∞, as published
+        half_life:float|list|str|None=None,  # in tokens, > 0: one, one for each head, 'ladder'; None, 'inf': as published
         learned:bool=False,        # do half-lives learn? they start where `half_life` says
         proj_bias:bool=True,       # bias of the output map; the released language models have none
     ):
         super().__init__(dim, num_heads, qkv_bias, proj_drop, max_len)
         if not proj_bias: self.proj = nn.Linear(dim, dim, bias=False)
-        self.learned, self.forgets = learned, half_life is not None
+        self.learned = learned
         lives = self._start_lives(half_life)
+        self.forgets = lives is not None
         if learned: self.log_half_life = nn.Parameter(lives.log2())
         else: self.register_buffer('_half_life', lives, persistent=False)
 
@@ -153,10 +154,11 @@ class CausalTSSA(tssa.CausalTSSA):
 @patch
 def _start_lives(self:CausalTSSA, half_life):
     "Half-lives `h` to begin with, or None"
-    if isinstance(half_life, str) and half_life != 'ladder':
-        raise ValueError(f"half_life must be numbers or 'ladder', got {half_life!r}")
-    if half_life is None and self.learned: raise ValueError('learned=True needs a half_life to start from, got None')
-    if half_life is None: return None
+    if isinstance(half_life, str) and half_life not in ('ladder', 'inf'):
+        raise ValueError(f"half_life must be numbers, 'ladder' or 'inf', got {half_life!r}")
+    never = half_life is None or half_life in ('inf', torch.inf)
+    if never and self.learned: raise ValueError(f'learned=True needs half-lives to start from, got {half_life}')
+    if never: return None
     if isinstance(half_life, str): return ladder(self.num_heads, forgets_all=self.learned)
     lives = check_half_life(half_life, self.num_heads).clone()
     if self.learned and lives.isinf().any():
