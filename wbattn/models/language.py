@@ -60,7 +60,7 @@ class WhiteBoxGPT(nn.Module):
         super().__init__()
         self._check_sizes(vocab_size, block_size, pos_embed)
         self.vocab_size = self.num_classes = vocab_size
-        self.block_size, self.embed_dim = block_size, embed_dim
+        self.block_size, self.embed_dim, self.num_features = block_size, embed_dim, embed_dim
         self.wte = nn.Embedding(vocab_size, embed_dim)
         self.wpe = nn.Embedding(block_size, embed_dim) if pos_embed == 'learned' else None
         self.drop, norm = nn.Dropout(drop_rate), partial(nn.LayerNorm, eps=1e-5, bias=bias)
@@ -182,7 +182,7 @@ def _cfg(name):
     "What timm keeps about a model; no weights are published."
     shape = gpt_zoo[name]
     return dict(url='', num_classes=shape['vocab_size'], input_size=(1, 1, shape['block_size']), classifier=None,
-                first_conv=None)
+                first_conv=None, mean=(0.,), std=(1.,))
 
 default_cfgs = generate_default_cfgs({name: _cfg(name) for name in gpt_zoo})
 _pictures = 'num_classes', 'global_pool', 'in_chans'    # what timm says to models by itself
