@@ -174,6 +174,16 @@ _finetune_crate400 = derive(_finetune_crate, "CRATE's README, table on fine-tuni
 _cifar = derive(_tost, "ToST, Table 8; ECA, Table 9", epochs=400)
 _cifar = derive(_cifar, "ours", bs=256, data=dict(img_size=32, augment='light'), model=dict(patch_size=4))
 
+# %% ../../nbs/50_recipes.ipynb #377bb194
+_gpt = derive(Recipe(), "nanoGPT's script, which ToST follows", opt='adamw', schedule='cosine', moms=(0.9, 0.9, 0.9),
+    sqr_mom=0.95, opt_eps=1e-8, label_smoothing=0., clip=1., wd=0.1)
+_openwebtext = derive(_gpt, "ToST, appendix C.3", lr=6e-4, bs=480, epochs=600,
+    data=dict(block_size=1024, per_epoch=480_000))
+_openwebtext = derive(_openwebtext, "nanoGPT's script, which ToST follows", min_lr=6e-5, warmup_epochs=2, warmup_lr=0.,
+    accum=40)
+_bytes = derive(_gpt, "ours", lr=3e-3, min_lr=3e-4, warmup_epochs=1, bs=32, epochs=10,
+    data=dict(block_size=256, per_epoch=3200, valid=0.02))
+
 # %% ../../nbs/50_recipes.ipynb #f2fd17ab
 RECIPES = {
     'digits': Recipe(epochs=40, bs=64, lr=1.5e-3, wd=0.05, label_smoothing=0.1, threads=1),
@@ -188,7 +198,10 @@ RECIPES = {
 for _size,_bs in dict(tiny=2048, small=1024, medium=512, base=256, base_plus=256, large=128).items():
     RECIPES[f'imagenet/wb_eca_{_size}'] = derive(_eca, "ECA, Table 8", bs=_bs)
 
-MAIN_ARCH = dict(digits='wb_eca_digits_patch2_8') # what a data set is trained with unless told otherwise
+_texts = 'python', 'glosses', 'text'
+MAIN_ARCH = dict(digits='wb_eca_digits_patch2_8', openwebtext='wb_gpt_tost_base',
+                 **dict.fromkeys(_texts, 'wb_gpt_tost_bytes_small')) # what a data set is trained with unless told otherwise
+RECIPES |= dict.fromkeys(_texts, _bytes) | dict(openwebtext=_openwebtext)
 
 # %% ../../nbs/50_recipes.ipynb #909a9463
 def _fits(key, what, arch):
