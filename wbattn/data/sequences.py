@@ -102,7 +102,7 @@ def join(
 # %% ../../nbs/48c_sequences.ipynb #b07c71bb
 class SequenceLoaders(ImageLoaders):
     "Loaders of labelled sequences."
-    record = None # what a result says of its data
+    unit,record = "sequences",None # what there is many of, and what a result says of its data
     @property
     def model_args(self):
         "Arguments of a model that fits."
