@@ -8,7 +8,6 @@ __all__ = ['measure']
 # %% ../../nbs/93_operators.ipynb #ffcaac7c
 from dataclasses import replace
 from functools import partial
-import numpy as np
 import torch
 import torch.nn.functional as F
 from .results import row, table, timed_rows
@@ -133,7 +132,6 @@ def long_rows(
 # %% ../../nbs/93_operators.ipynb #fab9a9cb
 SIZES = (8, 196), (1, 1024), (1, 4096), (1, 16384)
 
-# %% ../../nbs/93_operators.ipynb #fbe01a85
 def every_form(
     heads:int=8,          # K
     compiled:bool=True,   # torch.compile too
@@ -187,11 +185,3 @@ def measure_curves(
     "Forward time, and peak memory of forward and of forward with backward, for one sample."
     for n, d in dict.fromkeys([*((n, setup.d) for n in ns), *((at_n, d) for d in ds)]):
         yield from _curve_rows(names, n, replace(setup, d=d), seconds, say)
-
-# %% ../../nbs/93_operators.ipynb #44543c62
-def exponent(
-    xs,  # sizes, > 0
-    ys,  # times or bytes, > 0
-)->float:
-    "Slope of the least-squares line through the logarithms."
-    return float(np.polyfit(np.log(xs), np.log(ys), 1)[0])

@@ -9,6 +9,7 @@ __all__ = ['OURS', 'FORMS', 'Setup', 'Entry', 'gate']
 import math
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
@@ -44,59 +45,43 @@ def _gated(op, w, Pi):
     return op.proj(y.transpose(1, 2).flatten(2))
 
 # %% ../../nbs/92_rivals.ipynb #0b583b5c
-class ListingTSSA(TSSA):
-    "TSSA by the operations of ToST's Algorithm 1."
-    def forward(self,
-        x:Tensor,         # tokens `b n d`
-        sizes:None=None,  # (the listing knows none)
-    )->Tensor:
-        w = self.codes(x)
-        return _gated(self, w, (F.normalize(w, dim=-2).square().sum(-1) * self.temp).softmax(1))
+def _tssa_listing(op, x):
+    "TSSA by the operations of ToST's Algorithm 1"
+    w = op.codes(x)
+    return _gated(op, w, (F.normalize(w, dim=-2).square().sum(-1) * op.temp).softmax(1))
 
 # %% ../../nbs/92_rivals.ipynb #ad187b3c
-class ListingDMSA(DMSA):
-    "DMSA by the operations of its Algorithm 1."
-    def forward(self,
-        x:Tensor,         # tokens `b n d`
-        sizes:None=None,  # (the listing knows none)
-    )->Tensor:
-        w = self.qkv(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-        z = rotate(x, None, self.base)
-        w = w * soft_threshold(self.pi(z).mean(1), self.topk)[..., None, None]
-        return _gated(self, w, self.pi(z).mT.sigmoid())
+def _dmsa_listing(op, x):
+    "DMSA by the operations of its Algorithm 1"
+    w = op.qkv(x).unflatten(-1, (op.num_heads, -1)).transpose(1, 2)
+    z = rotate(x, None, op.base)
+    w = w * soft_threshold(op.pi(z).mean(1), op.topk)[..., None, None]
+    return _gated(op, w, op.pi(z).mT.sigmoid())
 
 # %% ../../nbs/92_rivals.ipynb #7feb32bd
-class ListingECA(ECAttention):
-    "ECAttention by the operations of its Algorithms 1, 2 and 4."
-    def forward(self,
-        x:Tensor,         # tokens `b n d`
-        sizes:None=None,  # (the listing knows none)
-    )->Tensor:
-        c, U = self.compress, self.bases()
-        def omega(r): return cached_sketch(x.shape[1], r, c.seed, x.device, x.dtype)
-        Q = cholesky_basis(x.mT @ omega(self.expand.rank), self.expand.eps).to(x.dtype)
-        a = torch.einsum('hdp,bnd->bhpn', U, x)
-        Qk = cholesky_basis(a @ omega(c.rank), c.eps).to(x.dtype)
-        projected = (Qk @ Qk.mT) @ a
-        Pi = (projected.square().sum(2) / (2*c.eta)).softmax(1).unsqueeze(2)
-        compressed = torch.einsum('hdp,bhpn->bnd', U, Pi * (a - projected))
-        return self.alpha * (x - (x @ Q) @ Q.mT) - self.beta * compressed
+def _eca_listing(op, x):
+    "ECAttention by the operations of its Algorithms 1, 2 and 4"
+    c, U = op.compress, op.bases()
+    def omega(r): return cached_sketch(x.shape[1], r, c.seed, x.device, x.dtype)
+    Q = cholesky_basis(x.mT @ omega(op.expand.rank), op.expand.eps).to(x.dtype)
+    a = torch.einsum('hdp,bnd->bhpn', U, x)
+    Qk = cholesky_basis(a @ omega(c.rank), c.eps).to(x.dtype)
+    projected = (Qk @ Qk.mT) @ a
+    Pi = (projected.square().sum(2) / (2*c.eta)).softmax(1).unsqueeze(2)
+    compressed = torch.einsum('hdp,bhpn->bnd', U, Pi * (a - projected))
+    return op.alpha * (x - (x @ Q) @ Q.mT) - op.beta * compressed
 
 # %% ../../nbs/92_rivals.ipynb #5932c995
-class ListingSoftmax(SoftmaxAttention):
-    "Softmax attention that keeps the matrix of all pairs."
-    def forward(self,
-        x:Tensor,         # tokens `b n d`
-        sizes:None=None,  # (the listing knows none)
-    )->Tensor:
-        q, k, v = self.qkv(x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
-        A = (q @ k.mT * q.shape[-1]**-0.5).softmax(-1)
-        return self.proj((A @ v).transpose(1, 2).flatten(2))
+def _sdpa_listing(op, x):
+    "Softmax attention that keeps the matrix of all pairs"
+    q, k, v = op.qkv(x).unflatten(-1, (3, op.num_heads, -1)).permute(2, 0, 3, 1, 4)
+    A = (q @ k.mT * q.shape[-1]**-0.5).softmax(-1)
+    return op.proj((A @ v).transpose(1, 2).flatten(2))
 
 # %% ../../nbs/92_rivals.ipynb #f701820c
 OPERATORS = dict(two_linear=TwoLinear, tssa=TSSA, causal_tssa=CausalTSSA, dmsa=DMSA, eca=ECAttention,
                  mssa=MSSA, xca=XCA, sdpa=SoftmaxAttention)
-LISTINGS = dict(tssa=ListingTSSA, dmsa=ListingDMSA, eca=ListingECA, sdpa=ListingSoftmax)
+LISTINGS = dict(tssa=_tssa_listing, dmsa=_dmsa_listing, eca=_eca_listing, sdpa=_sdpa_listing)
 
 # %% ../../nbs/92_rivals.ipynb #14425384
 OURS = 'tssa', 'causal_tssa', 'dmsa', 'eca'
@@ -180,13 +165,12 @@ def peak(self:Setup,
     return peak_memory(f, self.device)
 
 # %% ../../nbs/92_rivals.ipynb #bae78ac6
-def _module(operator, active, form, setup):
+def _module(operator, active, setup):
     "The module of an operator, with seeded weights"
-    make = (LISTINGS if form == 'listing' else OPERATORS)[operator]
     more = dict(eca=dict(rank=min(setup.rank, setup.d // setup.heads)), causal_tssa=dict(max_len=None))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        op = make(setup.d, setup.heads, **more.get(operator, {}))
+        op = OPERATORS[operator](setup.d, setup.heads, **more.get(operator, {}))
     if active is not None: op.topk = active
     return op.to(setup.device, DTYPES[setup.dtype])
 
@@ -200,10 +184,11 @@ class Entry:
         self.name, self.setup, (self.operator, active, self.form) = name, setup, parse_name(name)
         if active is not None and not 1 <= active <= setup.heads:
             raise ValueError(f'{name!r}: active heads must be between 1 and {setup.heads}')
-        self.op = self.call = _module(self.operator, active, self.form, setup)
+        self.op = self.call = _module(self.operator, active, setup)
         self.parameters = [p for p in self.op.parameters() if p.requires_grad]
-        if self.form != 'compiled': return
-        self.call = torch.compile(self.op, backend=setup.compiler, fullgraph=True, dynamic=False)
+        if self.form == 'listing': self.call = partial(LISTINGS[self.operator], self.op)
+        if self.form == 'compiled':
+            self.call = torch.compile(self.op, backend=setup.compiler, fullgraph=True, dynamic=False)
     def __call__(self,
         x:Tensor,  # tokens `b n d`
     )->Tensor:
