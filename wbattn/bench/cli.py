@@ -7,7 +7,7 @@ __all__ = ['wbattn_bench']
 
 # %% ../../nbs/98_bench_cli.ipynb #841bf885
 import logging, math, shlex, sys, warnings
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from torch.utils.benchmark.utils.common import set_torch_threads
 from .card import GPU_SIZES, measure_goals, measure_gpu
@@ -26,11 +26,12 @@ POSITIVE = (lambda v: 0 < v < math.inf), 'a number > 0'
 @dataclass(kw_only=True)
 class BenchOptions(Setup):
     "What is measured."
-    dtype:str = opt(None, Setup.__dataclass_fields__['dtype'].metadata['help'])
-    device:str = opt(None, Setup.__dataclass_fields__['device'].metadata['help'])
+    dtype:str = opt(None, "of weights and tokens: float64, float32, bfloat16 or float16 (default: float32; "
+                          "gpu: bfloat16)")
+    device:str = opt(None, "cpu, cuda, cuda:1 (default: cpu; gpu: cuda)")
     ops:str = opt('tssa,causal_tssa,dmsa,eca,sdpa,xca,mssa',
                   "operators, by commas; also two_linear, dmsa:2 for 2 active heads (default: all, dense)")
-    forms:str = opt('fast', "of each operator that has them: fast, plain, compiled, listing, again, … (default: fast)")
+    forms:str = opt('fast', "of each operator that has them: fast, plain, compiled, listing, … (default: fast)")
     n:str = opt(None, "numbers of tokens (default: 196,1024,4096; goals: those of the goals)")
     b:int = opt(None, "samples in a batch (default: 8 below 1024 tokens, else 1)", valid=whole())
     direction:str = opt('both', "forward, backward (with forward), both (default: both)",
@@ -72,16 +73,18 @@ def _names(o):
 def _mode(o):
     "What to measure; the goals of a card are those of --gpu"
     said = [k for k in ('goals', 'curves', 'models', 'gpu') if getattr(o, k)]
-    if len(said) > 1: raise ValueError(f"expected one of --goals, --curves, --models and --gpu, got {' and '.join('--' + k for k in said)}")
+    if len(said) > 1:
+        got = ' and '.join(f'--{k}' for k in said)
+        raise ValueError(f'expected one of --goals, --curves, --models and --gpu, got {got}')
     return 'gpu' if said == ['goals'] and (o.device or '').startswith('cuda') else (said or ['layers'])[0]
 
-def _setup(o, mode):
-    "The layers and their place"
+def _placed(o, mode):
+    "The options with what they leave to the mode"
     gpu = mode == 'gpu'
     device = str(pick_device(o.device or ('cuda' if gpu else 'cpu')))
-    said = {f.name: getattr(o, f.name) for f in fields(Setup)}
-    return Setup(**said | dict(dtype=o.dtype or ('bfloat16' if gpu else 'float32'), device=device))
+    return replace(o, device=device, dtype=o.dtype or ('bfloat16' if gpu else 'float32'))
 
+# %% ../../nbs/98_bench_cli.ipynb #0dc294ea
 def _check_files(o, mode):
     "`ValueError` for a file that can't be written or read"
     for k in ('out', 'figure'):
@@ -93,29 +96,29 @@ def _check_files(o, mode):
     if o.limits and not Path(o.limits).is_file(): raise ValueError(f'limits={o.limits!r}; there is no such file')
 
 # %% ../../nbs/98_bench_cli.ipynb #e6a39a52
-def _models(o, setup, seconds, say):
-    yield from measure_models(TIMED, setup, o.bs, o.img_size, seconds, say)
+def _models(o, seconds, say):
+    yield from measure_models(TIMED, o, o.bs, o.img_size, seconds, say)
     for name in TIMED:
         say(f'parts of {name} …')
-        for mode in MODES: yield from profile_model(name, mode, setup, o.bs, o.img_size, seconds*0.4)
+        for mode in MODES: yield from profile_model(name, mode, o, o.bs, o.img_size, seconds*0.4)
 
 # %% ../../nbs/98_bench_cli.ipynb #3c23ccc4
-def _layers(o, setup, seconds, say):
+def _layers(o, seconds, say):
     directions = dict(forward=DIRECTIONS[:1], backward=DIRECTIONS[1:], both=DIRECTIONS)[o.direction]
     for b, n in _sizes(o.n or '196,1024,4096', o.b):
-        found = measure(_names(o), b, n, setup, directions, seconds=seconds, say=say)
+        found = measure(_names(o), b, n, o, directions, seconds=seconds, say=say)
         say(layer_table(found))
         yield from found
 
 # %% ../../nbs/98_bench_cli.ipynb #c42926a1
-def _rows(mode, o, setup, say):
+def _rows(mode, o, say):
     "What a mode measures"
     told = dict(seconds=o.seconds or dict(goals=1.5, curves=0.7, models=5.).get(mode, 0.5), say=say)
-    if mode == 'models': return _models(o, setup, **told)
-    if mode == 'layers': return _layers(o, setup, **told)
-    if mode == 'curves': return measure_curves(setup, **told, **(dict(ns=_numbers(o.n), ds=()) if o.n else {}))
+    if mode == 'models': return _models(o, **told)
+    if mode == 'layers': return _layers(o, **told)
+    if mode == 'curves': return measure_curves(o, **told, **(dict(ns=_numbers(o.n), ds=()) if o.n else {}))
     f, sizes = (measure_gpu, GPU_SIZES) if mode == 'gpu' else (measure_goals, SIZES)
-    return f(setup, _sizes(o.n, o.b) or sizes, compiled=not o.no_compile, **told)
+    return f(o, _sizes(o.n, o.b) or sizes, compiled=not o.no_compile, **told)
 
 # %% ../../nbs/98_bench_cli.ipynb #a1e893cc
 def _end(mode, o, results, say):
@@ -128,11 +131,11 @@ def _end(mode, o, results, say):
     say(said.to_string(index=False) + f"\n{sum(said.met == 'yes')} of {len(said)} goals met")
 
 # %% ../../nbs/98_bench_cli.ipynb #7d3e91b4
-def _meta(mode, setup):
+def _meta(mode, o):
     "What was run, with what, on what; libraries' remarks about themselves are kept out"
     logging.getLogger('torch.utils.cpp_extension').setLevel(logging.ERROR)
     warnings.filterwarnings('ignore', category=FutureWarning, module='torch')
-    meta = describe(shlex.join(['wbattn_bench', *sys.argv[1:]]), setup.device, setup.threads)
+    meta = describe(shlex.join(['wbattn_bench', *sys.argv[1:]]), o.device, o.threads)
     return (dict(gpu='none: a CPU in its place') if mode == 'gpu' else {}) | meta
 
 # %% ../../nbs/98_bench_cli.ipynb #c8ba96a9
@@ -145,18 +148,19 @@ def wbattn_bench(
 ):
     "Time and memory of attention operators as ratios to the linear maps around them."
     mode, rows = _mode(o), []
-    setup = _setup(o, mode)
+    o = _placed(o, mode)
     _check_files(o, mode)
     if o.n: _numbers(o.n)
-    for k in _names(o): Entry(k, replace(setup, compiler='eager'))
-    meta = _meta(mode, setup)
+    for k in _names(o): Entry(k, replace(o, compiler='eager'))
+    meta = _meta(mode, o)
+    def keep():
+        if o.out and rows: save_results(table(rows, meta), o.out)
     def say(s):
         print(s, flush=True)
-        if o.out and rows: save_results(table(rows, meta), o.out)
+        keep()
     for k, v in meta.items(): say(f'{k}: {v}')
-    with set_torch_threads(setup.threads):
-        try: rows.extend(_rows(mode, o, setup, say))
-        finally:
-            if o.out and rows: save_results(table(rows, meta), o.out)
+    with set_torch_threads(o.threads):
+        try: rows.extend(_rows(mode, o, say))
+        finally: keep()
     _end(mode, o, table(rows, meta), say)
     if o.figure: (plot_curves if mode == 'curves' else plot_profile)(table(rows, meta)).savefig(o.figure, dpi=150)

@@ -143,18 +143,18 @@ def _limit(goal, results): return 1 + noise(results) if goal['limit'] == 'noise'
 _same = ['part', 'quantity', 'direction', 'b', 'n', 'd', 'heads', 'dtype']
 
 def _held(results, goal):
-    "The measurements that a limit speaks of, by label"
-    keys = {k: goal[k] for k in ('part', 'direction', 'quantity', 'dtype') if goal[k]}
-    found = select(results, **keys)
+    "The measurements that a limit speaks of, with labels"
+    found = select(results, **{k: goal[k] for k in ('part', 'direction', 'quantity', 'dtype') if goal[k]})
     if goal['names']: found = found[found.name.isin([goal['names'], *goal['names'].split()])]
-    if goal['n_from'] or goal['n_to']: found = found[found.n.between(int(goal['n_from'] or 0), int(goal['n_to'] or 2**40))]
+    if goal['n_from']: found = found[found.n >= int(goal['n_from'])]
+    if goal['n_to']: found = found[found.n <= int(goal['n_to'])]
     if goal['over']:
-        rival = found.name + goal['over'] if goal['over'][0] == '/' else goal['over']
-        found = found.assign(rival=rival).merge(results, left_on=[*_same, 'rival'], right_on=[*_same, 'name'],
-                                                suffixes=('', '_rival'))
-        one, other = found.value, found.value_rival
-        found['value'] = one/other if goal['sign'] == '≤' else other/one
-    return {f'{r.name}, n = {r.n}': r.value for r in found.itertuples(index=False)}
+        other = found.name + goal['over'] if goal['over'][0] == '/' else goal['over']
+        found = found.assign(other=other).merge(results, left_on=[*_same, 'other'], right_on=[*_same, 'name'])
+        times = found.value_x/found.value_y
+        found = found.assign(name=found.name_x, value=times if goal['sign'] == '≤' else 1/times)
+    backward = found.direction.map({'forward+backward': ' with gradients'}).fillna('')
+    return list(zip(found.value, found.name + ', n = ' + found.n.astype(str) + backward))
 
 # %% ../../nbs/91_results.ipynb #af26f9fa
 def verdicts(
@@ -164,11 +164,14 @@ def verdicts(
     "Each goal, what was measured, and whether it is met; of more than four numbers the one nearest to failing."
     body = []
     for (goal, what, sign), lines in limits.groupby(['goal', 'what', 'sign'], sort=False):
-        held = [(k, v, _limit(g, results)) for g in lines.to_dict('records') for k, v in _held(results, g).items()]
-        kept = [v <= most if sign == '≤' else v >= most for _, v, most in held]
-        worst = sorted(held, key=lambda h: h[1]/h[2] if h[2] else h[1], reverse=sign == '≤')[:1] if len(held) > 4 else held
-        shown = [f'{v:.3g}' + (f' ({k})' if len(held) > 4 else '') for k, v, _ in worst]
-        most = dict.fromkeys(f'{_limit(g, results):.4g}' for g in lines.to_dict('records'))
+        most = [_limit(g, results) for _, g in lines.iterrows()]
+        held = [(v, m, k) for m, (_, g) in zip(most, lines.iterrows()) for v, k in _held(results, g)]
+        kept = [v <= m if sign == '≤' else v >= m for v, m, _ in held]
+        shown = [f'{v:.3g}' for v, *_ in held]
+        if len(held) > 4:
+            v, _, k = (max if sign == '≤' else min)(held, key=lambda h: h[0]/h[1] if h[1] else h[0])
+            shown = [f'{v:.3g} ({k})']
         met = 'yes' if all(kept) else f'{sum(kept)} of {len(kept)}'
-        body.append([goal, what, f"{sign} {' / '.join(most)}", ' · '.join(shown) or '–', met if held else 'not measured'])
+        limit = ' / '.join(f'{m:.4g}' for m in dict.fromkeys(most))
+        body.append([goal, what, f'{sign} {limit}', ' · '.join(shown) or '–', met if held else 'not measured'])
     return pd.DataFrame(body, columns=['goal', 'what', 'limit', 'measured', 'met'])

@@ -147,13 +147,16 @@ def profile_model(
     yield row('profile', name, 'rest', 2*middle.whole - middle.sum(), **_where(mode, x, setup))
 
 # %% ../../nbs/95_throughput.ipynb #3cd7e2c4
+def _speed(r, bs):
+    "A row of milliseconds as images a second"
+    return r | dict(quantity='images/s', **{k: 1e3*bs/r[q] for k, q in dict(value='value', q1='q3', q3='q1').items()})
+
 def _mode_rows(models, mode, x, setup, seconds, half):
     "Speed and memory of models that are all in one mode, and of their first blocks"
     where, first = _where(mode, x, setup), next(iter(models))
     calls = {k: _whole(m, x, half) for k, m in models.items()}
-    for r in timed_rows('model', setup.take_turns(calls, seconds, first), first, **where):
-        if r['quantity'] != 'ms': yield r
-        else: yield r | dict(quantity='images/s', **{k: 1e3*len(x)/r[q] for k, q in dict(value='value', q1='q3', q3='q1').items()})
+    timed = timed_rows('model', setup.take_turns(calls, seconds, first), first, **where)
+    yield from (_speed(r, len(x)) if r['quantity'] == 'ms' else r for r in timed)
     for k, f in calls.items(): yield row('model', k, 'MiB', setup.peak(f)/2**20, **where)
     blocks = {k: part_call(m, [m.blocks[0]], x, mode == 'training') for k, m in models.items()}
     yield from timed_rows('block', setup.take_turns(blocks, seconds/4, first), first, **where)
@@ -184,11 +187,11 @@ def model_table(
 )->pd.DataFrame:
     "Images a second, time against the first model, memory, and the largest parts."
     R = results.assign(model=results.name.str.replace('_patch16_224', ''), mode=results.direction)
-    R['key'] = R.part.replace(dict(model='')) + ' ' + R.quantity
-    some = R[R.part.isin(['model', 'block'])]
-    wide = some.pivot_table('value', ['mode', 'model'], 'key', sort=False)[[' images/s', ' ratio', 'block ratio', ' MiB']]
-    wide.columns = ['images/s', 'time', 'block', 'MiB']
-    parts = R[R.part == 'profile'].pivot_table('value', ['mode', 'model'], 'quantity')
+    keys = ['mode', 'model']
+    whole, block, parts = (select(R, part=p).pivot_table('value', keys, 'quantity', sort=False)
+                           for p in ('model', 'block', 'profile'))
     shares = parts.drop(columns=['whole', 'rest'], errors='ignore').div(parts.get('whole'), axis=0)
-    largest = shares.apply(lambda s: ', '.join(f'{k} {v:.0%}' for k, v in s.nlargest(3).items()), axis=1)
-    return wide.round({'images/s': 1, 'time': 2, 'block': 2, 'MiB': 0}).assign(**{'largest parts': largest}).reset_index()
+    largest = {k: ', '.join(f'{p} {v:.0%}' for p, v in s.nlargest(3).items()) for k, s in shares.iterrows()}
+    made = pd.DataFrame({'images/s': whole['images/s'].round(1), 'time': whole.ratio.round(2),
+                         'block': block.ratio.round(2), 'MiB': whole.MiB.round(), 'largest parts': pd.Series(largest)})
+    return made.loc[whole.index].rename_axis(keys).reset_index()
