@@ -66,6 +66,7 @@ def fading_sum(
 def _fade(x, rate, start):
     "Running sums of `x: b h n p` that fade, begun at `start: b h p` or at nothing"
     if start is None: return fading_sum(x, rate)
+    if x.shape[-2] == 1: return x + torch.exp2(-rate)[:, None, None]*start.unsqueeze(-2).to(x)     # a single step
     return fading_sum(torch.cat([start.unsqueeze(-2).to(x), x], -2), rate)[..., 1:, :]
 
 def _forgetting(w, temp, bias, rate, state):
