@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from wbattn.forms import use
     from wbattn.ops.redunet import ReduLayer, ReduNet, compression_operators, expansion_operator
     from wbattn.ops.crate import ISTA, MSSA, subspace_attention
-    from wbattn.ops.tssa import (TSSA, CausalTSSA, causal_token_statistics_attention, token_statistics_attention,
-        tssa_membership)
+    from wbattn.ops.tssa import TSSA, token_statistics_attention, tssa_membership
+    from wbattn.ops.causal import CausalTSSA, causal_token_statistics_attention
     from wbattn.ops.basis import cholesky_basis, ridge_project, sketch
     from wbattn.ops.eca import Compress, ECAttention, Expand, compress, eca_membership, expand
     from wbattn.ops.dmsa import DMSA, soft_threshold
