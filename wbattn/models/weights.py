@@ -28,6 +28,7 @@ def _saved_args(model):
     for k, v in args.items():
         try: json.dumps(v)
         except TypeError: raise ValueError(f"argument {k}={v!r} of the model can't be written to config.json") from None
+    if hasattr(model, 'max_len'): return args | {k: getattr(model, k) for k in ('num_classes', 'vocab_size', 'max_len', 'documents')}
     if hasattr(model, 'vocab_size'): return args | dict(vocab_size=model.vocab_size, block_size=model.block_size)
     args |= dict(num_classes=model.num_classes, in_chans=args.get('in_chans', model.pretrained_cfg['input_size'][0]))
     if isinstance(pool := getattr(model, 'global_pool', None), str): args['global_pool'] = pool

@@ -106,7 +106,7 @@ def run_info(
     learn:Learner, # what `build_run` made
 )->dict: # of plain values
     "What a checkpoint says about its run, enough to continue it."
-    shape = dict(zip(('num_classes', 'in_chans'), data_shape(learn.dls)))
+    shape = getattr(learn.dls, 'model_args', None) or dict(zip(('num_classes', 'in_chans'), data_shape(learn.dls)))
     return dict(data=p.data, arch=p.arch, seed=p.seed, recipe=p.recipe.to_json(), finetune=p.finetune,
                 variant=p.variant, keep=p.keep,
                 place=json.dumps(p.place), model_kwargs=json.dumps({**learn.model_kwargs, **shape}),
@@ -127,7 +127,7 @@ def _headline(p, learn):
     if p.state and p.state['step']: epochs += f", step {p.state['step'] + 1}"
     where = f"{p.device}, {torch.get_num_threads()} threads"
     if num_distrib() > 1: where = f"{num_distrib()} × {p.device.type}"
-    what = f'blocks of {learn.dls.block_size} tokens' if hasattr(learn.dls, 'block_size') else 'images'
+    what = f'blocks of {learn.dls.block_size} tokens' if hasattr(learn.dls, 'block_size') else getattr(learn.dls, 'unit', 'images')
     return f"{p.arch}: {params:,} parameters, {p.data}: {images} {what}, {epochs} on {where}"
 
 # %% ../../nbs/74_runs.ipynb #42015ba2

@@ -139,6 +139,7 @@ def make_model(
     weights:dict=None, # see `load_weights`
 )->nn.Module:
     "A model that fits the data, or a `ValueError`."
+    if 'vocab_size' in want: return _sequence_model(name, want, kwargs, weights)
     if len(size) == 1: return _text_model(name, want['num_classes'], size[0], kwargs, weights)
     asked = kwargs.get('img_size', size)
     if _pair(asked) != _pair(size): raise ValueError(f"img_size={asked} in the model, but the data have {_pair(size)}")
@@ -160,12 +161,23 @@ def _text_model(name, vocab_size, block_size, kwargs, weights=None):
     if weights is not None: load_weights(model, weights)
     return model
 
+# %% ../../nbs/56_learner.ipynb #7ae12f1a
+def _sequence_model(name, want, kwargs, weights=None):
+    "An encoder that fits labelled sequences, or a `ValueError`"
+    if not name.startswith('wb_lra_'):
+        raise ValueError(f"{name} doesn't read sequences of symbols; expected a model such as wb_lra_small")
+    try: model = create(name, **{**kwargs, **want})
+    except TypeError as e: raise ValueError(f"{name}: {e}") from e
+    if weights is not None: load_weights(model, weights)
+    return model
+
 # %% ../../nbs/56_learner.ipynb #6803f3fb
 def data_shape(
     dls:DataLoaders, # ours say it themselves; of others a batch is looked at
 )->tuple: # classes, channels, (height, width); of texts the size of the vocabulary, 0, (tokens of a block,)
     "What a model must know about the data."
     if hasattr(dls, 'block_size'): return dls.vocab.size, 0, (dls.block_size,)
+    if hasattr(dls, 'model_args'): return dls.num_classes, dls.model_args['vocab_size'], (dls.model_args['max_len'],)
     classes = getattr(dls, 'num_classes', None) or get_c(dls)
     if hasattr(dls, 'in_chans'): return classes, dls.in_chans, tuple(dls.img_size)
     chans, *size = dls.valid.one_batch()[0].shape[1:]
@@ -245,6 +257,7 @@ def wb_learner(
     recipe = recipe or get_recipe(getattr(dls, 'name', None), name)
     classes, chans, size = data_shape(dls)
     want = dict(num_classes=classes, in_chans=chans) if chans else dict(num_classes=classes)
+    want = getattr(dls, 'model_args', want)
     if metrics is None and not chans: metrics = text_metrics(dls)
     model_kwargs = {} if is_model else recipe.model | model_kwargs
     _check_model(want, partial(getattr, arch) if is_model else model_kwargs.get)
