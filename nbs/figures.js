@@ -16,6 +16,9 @@ function draw(tag, attrs = {}, ...kids) {
   return e;
 }
 
+// The width there is: letters stay as large on a phone, the drawing gets narrower.
+const room = () => Math.min(640, Math.max(320, document.documentElement.clientWidth - 56));
+
 // A labelled input that calls `ask` at every change; `say` turns its value into words.
 function slider(text, values, start, say, ask) {
   const input = el('input', {type: 'range', min: 0, max: values.length - 1, step: 1, value: start, 'aria-label': text});
@@ -33,7 +36,7 @@ function choice(text, names, ask) {
 const format = v => Math.abs(v) >= 1e6 ? (v/1e6).toPrecision(3) + 'M' : Math.abs(v) >= 1e3 ? Math.round(v).toLocaleString('en') : String(+v.toPrecision(3));
 
 // The frame: axes with ticks, `log` or linear, and a function from data to pixels.
-function frame({width = 640, height = 330, x, y, xlog, ylog, xlabel, ylabel, xticks, yticks, title}) {
+function frame({width = room(), height = 330, x, y, xlog, ylog, xlabel, ylabel, xticks, yticks, title}) {
   const m = {l: 62, r: 14, t: 14, b: 44}, f = log => log ? Math.log : v => v;
   const scale = (lim, log, a, b) => v => a + (f(log)(v) - f(log)(lim[0]))/(f(log)(lim[1]) - f(log)(lim[0]))*(b - a);
   const X = scale(x, xlog, m.l, width - m.r), Y = scale(y, ylog, height - m.b, m.t);
@@ -84,7 +87,7 @@ export function steps(data) {
     const names = Object.keys(data.rates), lines = names.map(of), all = lines.flat();
     const lo = Math.max(-1.05, Math.min(-.1, ...all)), hi = Math.min(2, Math.max(.1, ...all)), tick = hi - lo > 1.2 ? .5 : hi - lo > .6 ? .2 : .1;
     const yticks = []; for (let v = Math.ceil(lo/tick); v*tick <= hi; v++) yticks.push(+(v*tick).toFixed(3));
-    const f = frame({x: [data.steps[0], data.steps.at(-1)], y: [lo, hi], xlog: true, xticks: [.01, .03, .1, .3, 1], yticks,
+    const f = frame({x: [data.steps[0], data.steps.at(-1)], y: [lo, hi], xlog: true, xticks: [.01, .1, 1], yticks,
       xlabel: 'length of the step / length of the tokens', ylabel: 'relative change of the rate', title: 'Change of the chosen rate against the length of one step, for every operator'});
     lines.forEach((l, i) => line(f, data.steps, l, COLORS[i], i % 2 ? '6 3' : ''));
     cross(f, step.value);
@@ -108,15 +111,15 @@ export function maps(data) {
   const palette = t => { const a = [0, 34, 78], b = [124, 123, 120], c = [253, 231, 55], m = (p, q, u) => p.map((v, i) => Math.round(v + (q[i] - v)*u));
     return `rgb(${(t < .5 ? m(a, b, 2*t) : m(b, c, 2*t - 1)).join(',')})`; };
   s = shell([digit, layer, head], () => {
-    const p = data.pictures[digit.index], g = data.grid, S = 26, svg = draw('svg', {viewBox: `0 0 ${3*g*S + 60} ${g*S + 30}`, width: 3*g*S + 60, height: g*S + 30, role: 'img', 'font-size': 13,
+    const p = data.pictures[digit.index], g = data.grid, small = room() < 640, S = small ? (room() - 60)/3/g : 26, svg = draw('svg', {viewBox: `0 0 ${3*g*S + 60} ${g*S + 30}`, width: 3*g*S + 60, height: g*S + 30, role: 'img', 'font-size': 13,
       'aria-label': 'A digit, the membership of its tokens in the chosen head, and the head that each token belongs to most'});
     svg.append(draw('title', {}, `digit ${p.label}, layer ${layer.value + 1}, head ${head.value + 1}`));
     const grid = (x0, title, color) => { svg.append(draw('text', {x: x0, y: 16}, title));
       range(g*g).forEach(i => svg.append(draw('rect', {x: x0 + (i % g)*S, y: 24 + Math.floor(i/g)*S, width: S - .5, height: S - .5, fill: color(i)}))); };
     const of = h => p.maps[layer.value][h], own = i => range(data.heads).reduce((a, h) => of(h)[i] > of(a)[i] ? h : a, 0);
-    grid(0, 'the scan', i => `rgb(${Array(3).fill(Math.round(p.pixels[i]*255/16)).join(',')})`);
-    grid(g*S + 30, `membership in head ${head.value + 1}`, i => palette(of(head.value)[i]/99));
-    grid(2*g*S + 60, 'the head each token belongs to most', i => COLORS[own(i)]);
+    grid(0, 'scan', i => `rgb(${Array(3).fill(Math.round(p.pixels[i]*255/16)).join(',')})`);
+    grid(g*S + 30, (small ? '' : 'membership in ') + `head ${head.value + 1}`, i => palette(of(head.value)[i]/99));
+    grid(2*g*S + 60, small ? 'own head' : 'the head each token belongs to most', i => COLORS[own(i)]);
     const mean = h => of(h).reduce((a, v) => a + v, 0)/of(h).length/99;
     return [svg, legend({head: ['head', 'share of this digit\'s tokens', 'tokens that belong to it most'],
       body: range(data.heads).map(h => [COLORS[h], String(h + 1), (100*mean(h)).toFixed(0) + ' %', `${range(g*g).filter(i => own(i) == h).length} of ${g*g}`])})];
