@@ -32,7 +32,7 @@ quarto_options = set('''eval echo output include warning error label code-fold c
     fig-column tbl-column tags id'''.split())
 machine = re.compile(r'/(?:root|home|work|opt|tmp|Users|private|mnt)/|[A-Z]:\\\\?Users|site-packages|ipykernel_\d')
 max_png = 100_000
-column = 100   # characters that fit beside sidebar and contents
+column = 108   # characters that fit beside sidebar and contents
 
 def text(s): return s if isinstance(s, str) else ''.join(s or '')
 

@@ -17,7 +17,7 @@ import yaml
 from bs4 import BeautifulSoup, Comment, NavigableString
 
 root = Path(__file__).resolve().parent.parent
-COLUMN = 100            # characters of code that fit beside sidebar and contents at 1400 px
+COLUMN = 108            # characters of code that fit beside sidebar and contents at 1400 px
 TABLE = 112             # characters of a table's text there, its cells not broken
 TALLEST = 20_000        # pixels
 settings = re.search(r'(?m)^user = (\S+)', (root/'settings.ini').read_text())[1]
