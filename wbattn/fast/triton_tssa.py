@@ -181,11 +181,8 @@ def _head_shape(w): return w.shape[-3], w.shape[-1]
 
 _try_tssa = Trial('tssa', _TSSA.apply, token_statistics_attention.plain, partial(_trial_inputs, 2), _head_shape)
 
-# %% ../../nbs/25_triton_tssa.ipynb #67326c10
-def _fits(w, temp, sizes=None):
-    return fits(w, 'sizes are given' if sizes is not None else codes_unfit(w), _try_tssa)
-
-@form(token_statistics_attention, 'triton', _fits)
+@form(token_statistics_attention, 'triton', lambda w, temp, sizes=None: fits(
+    w, codes_unfit(w) if sizes is None else 'sizes are given', _try_tssa))
 def tssa_kernels(
     w:Tensor,     # codes `b h n p`
     temp:Tensor,  # temperature of each head `h`, or `h 1`
@@ -210,7 +207,6 @@ def _prefix(x, y, chunks, columns, reverse:constexpr, R:constexpr, S:constexpr):
         tl.store(y + (row + step)*columns + j, carry + tl.cumsum(v, 0), mask=inside)
         carry += tl.sum(v, 0)
 
-# %% ../../nbs/25_triton_tssa.ipynb #0e62454e
 def _others(x, reverse=False):
     "For each chunk, the sum of the chunks before it (after it, if reverse): `c …`."
     y, columns = torch.empty_like(x), x[0].numel()
@@ -284,7 +280,6 @@ def _causal_pull(w, wb, wh, wn, g, gb, gh, gn, Pi, sums, pull, n, h:constexpr, p
     tl.store(pull + at + i, tl.sum(dgroup, 0), mask=i < p)
     tl.store(pull + at + p, tl.sum(dsize, 0))
 
-# %% ../../nbs/25_triton_tssa.ipynb #c3ca7487
 @kernel
 def _causal_member_grad(w, wb, wh, wn, g, gb, gh, gn, Pi, sums, pull, dPi, n,
                         h:constexpr, p:constexpr, L:constexpr, P:constexpr):
