@@ -9,7 +9,6 @@ __all__ = ['tssa_kernels', 'causal_tssa_kernels']
 from functools import partial
 import torch
 from torch import Tensor
-from torch.autograd import Function
 from wbattn.forms import form
 from wbattn.numerics import plain_grad
 from wbattn.ops.causal import causal_token_statistics_attention
@@ -135,7 +134,7 @@ def _update_grad(w, wb, wh, wn, g, gb, gh, gn, temp, Pi, energy, sums, pull, dlo
     tl.store(dw + at, 2*x*(pi*delta + dl*slope + ds) - y*pi*a, mask=(t < n)[:, None] & (i < p))
 
 # %% ../../nbs/25_triton_tssa.ipynb #e84522d2
-class _TSSA(Function):
+class _TSSA(torch.autograd.Function):
     "Token-statistics attention of codes `b h n p`, temp `h` in float32."
     @staticmethod
     def forward(ctx, w, temp):
@@ -173,8 +172,7 @@ class _TSSA(Function):
 # %% ../../nbs/25_triton_tssa.ipynb #f905bfb0
 def _trial_inputs(count, w):
     "Codes of the type, place and head shape of `w`, temperatures, biases: `count` of these"
-    h, p = w.shape[-3], w.shape[-1]
-    made = partial(wave, device=w.device)
+    (h, p), made = _head_shape(w), partial(wave, device=w.device)
     return [made(1, 100, h, p, dtype=w.dtype).transpose(1, 2), made(h), made(h, 100)][:count]
 
 def _head_shape(w): return w.shape[-3], w.shape[-1]
@@ -246,7 +244,6 @@ def _running(x, pi, sums, p:constexpr, P:constexpr):
     group = tl.cumsum(pi[:, None]*x*x, 0) + tl.load(sums + i, mask=i < p, other=0.)
     return group, (tl.cumsum(pi, 0) + tl.load(sums + p))[:, None] + 1e-8
 
-# %% ../../nbs/25_triton_tssa.ipynb #d506d1d3
 @kernel
 def _causal_update(w, wb, wh, wn, Pi, sums, y, n, h:constexpr, p:constexpr, L:constexpr, P:constexpr):
     "As `_update`, with running sums."
@@ -350,7 +347,7 @@ def _causal_update_grad(w, wb, wh, wn, g, gb, gh, gn, temp, energy, Pi, sums, pu
     tl.store(dw + to, grad, mask=(t < n)[:, None] & (i < p))
 
 # %% ../../nbs/25_triton_tssa.ipynb #613f4142
-class _CausalTSSA(Function):
+class _CausalTSSA(torch.autograd.Function):
     "Causal token-statistics attention of codes `b h n p`, temp `h` and bias `h n` in float32."
     @staticmethod
     def forward(ctx, w, temp, bias):
