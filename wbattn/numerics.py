@@ -21,7 +21,7 @@ def no_autocast(
     x:Tensor,  # its device decides which autocast
 ):             # context manager
     "No autocast on the device of `x` within a `with` block."
-    return torch.autocast('cpu' if x.device.type == 'meta' else x.device.type, enabled=False)
+    return torch.autocast('cpu' if x.is_meta else x.device.type, enabled=False)
 
 # %% ../nbs/04_numerics.ipynb #f7626f38
 def check_tokens(
