@@ -30,10 +30,7 @@ def sketch(
 # %% ../../nbs/14_basis.ipynb #af3f380a
 _sketches = {}   # Ω by (columns, seed, device, type)
 
-# %% ../../nbs/14_basis.ipynb #a9de9d37
-def _ordinary(
-    x:Tensor,   # tensor, just made
-)->bool:
+def _ordinary(x:Tensor)->bool:
     "No stand-in that tracing makes, and nothing that belongs to a transform of torch.func."
     return type(x) is Tensor and not torch._C._are_functorch_transforms_active()
 
@@ -54,10 +51,8 @@ def cached_sketch(
     return rows[:n]
 
 # %% ../../nbs/14_basis.ipynb #1e6bb6a2
-def _counts(
-    sizes:Tensor,   # whole numbers of any type `b n`
-)->Tensor:          # int64
-    "`sizes` as counts, or `ValueError`."
+def _counts(sizes:Tensor)->Tensor:
+    "Whole numbers of any type as int64, or `ValueError`."
     counts = sizes.round().long()
     if (counts >= 1).all() and (counts == sizes).all(): return counts
     raise ValueError(f'sizes must be whole numbers ≥ 1, got values from {sizes.min().item()} to {sizes.max().item()}')
@@ -79,7 +74,6 @@ def pooled_sketch(
 # %% ../../nbs/14_basis.ipynb #91852c62
 next_to_nothing = 1e-24   # squared length below which a column counts as zero (F.normalize's 1e-12, squared)
 
-# %% ../../nbs/14_basis.ipynb #38bb3e7a
 def check_eps(
     eps:float,   # ridge
 ):

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['ReduNet']
 
-# %% ../../nbs/10b_redunet_network.ipynb #1e6a6603
+# %% ../../nbs/10b_redunet_network.ipynb #7bd0d77b
 import math
 from collections.abc import Callable
 import torch
