@@ -16,7 +16,7 @@ from timm.models import build_model_with_cfg, generate_default_cfgs, register_mo
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from .layers import Block
-from ..ops.causal import CausalMSSA, CausalSoftmax
+from ..ops.caches import CausalMSSA, CausalSoftmax
 from ..ops.crate import ISTA
 from ..ops.forgetting import CausalTSSA
 from ..ops.tssa import tost_key_map
