@@ -71,7 +71,8 @@ def imdb_dls(
     "IMDB's reviews, byte by byte (the arena's Text)."
     root = Path(data_dir)/'aclImdb'
     parts = {k:byte_part(*read_imdb(root, k), max_len) for k in ('train','test')}
-    return sequence_dls(parts, ('neg','pos'), 257, max_len, 1, bs, val_bs, seed, device, name='imdb', record=_record('imdb', parts))
+    return sequence_dls(parts, ('neg','pos'), 257, max_len, 1, bs, val_bs, seed, device, name='imdb',
+                        record=_record('imdb', parts))
 
 # %% ../../nbs/48f_longrange.ipynb #4bc73b2f
 def _field(raw):
@@ -86,7 +87,8 @@ def read_aan(
 )->tuple: # texts (bytes), two a pair, in turn; labels (1: one cites the other)
     "The pairs of papers in a file."
     path = Path(path)
-    if not path.is_file(): raise FileNotFoundError(f"no pairs here: {str(path)!r} doesn't exist; it comes with the arena's lra_release.gz")
+    if not path.is_file():
+        raise FileNotFoundError(f"no pairs here: {str(path)!r} doesn't exist; it comes with the arena's lra_release.gz")
     texts,labels = [],[]
     csv.field_size_limit(2**27)
     with open(path, newline='', encoding='utf-8') as f:
@@ -112,7 +114,8 @@ def aan_dls(
 )->SequenceLoaders:      # batches (ids `b 2 n`, labels `b`); 257 symbols, 2 classes
     "Pairs of papers, byte by byte (the arena's Retrieval)."
     parts = {k:byte_part(*read_aan(Path(data_dir)/f'new_aan_pairs.{f}.tsv'), max_len) for k,f in _aan_parts.items()}
-    return sequence_dls(parts, ('unrelated','cites'), 257, max_len, 2, bs, val_bs, seed, device, name='aan', record=_record('aan', parts))
+    return sequence_dls(parts, ('unrelated','cites'), 257, max_len, 2, bs, val_bs, seed, device, name='aan',
+                        record=_record('aan', parts))
 
 # %% ../../nbs/48f_longrange.ipynb #742efa30
 def grey(
@@ -137,8 +140,10 @@ def grey_cifar_dls(
     read,classes = read_source('cifar10', data_dir, ('train','test'), download, verify)
     (x,y),(tx,ty) = read['train'],read['test']
     kept,out = holdout_split(y, holdout)
-    parts = {k:picture_part(grey(a), b) for k,a,b in (('train', x[kept], y[kept]), ('valid', x[out], y[out]), ('test', tx, ty))}
-    return sequence_dls(parts, classes, 257, 1024, 1, bs, val_bs, seed, device, name='grey_cifar10', record=_record('grey_cifar10', parts))
+    pictures = dict(train=(x[kept], y[kept]), valid=(x[out], y[out]), test=(tx, ty))
+    parts = {k:picture_part(grey(a), b) for k,(a,b) in pictures.items()}
+    return sequence_dls(parts, classes, 257, 1024, 1, bs, val_bs, seed, device, name='grey_cifar10',
+                        record=_record('grey_cifar10', parts))
 
 # %% ../../nbs/48f_longrange.ipynb #ebdc3b24
 LIBRARIES = 'torch','scipy','sklearn','pandas','numpy','matplotlib'
@@ -161,7 +166,8 @@ def library_docstrings(
     if spec is None: raise ValueError(f"no library {name!r} here; expected some of {', '.join(LIBRARIES)}")
     root = Path(spec.origin).parent
     files = (p for p in sorted(root.rglob('*.py')) if not {'tests','test','testing','_vendor'} & set(p.parts))
-    return [('.'.join((name, *p.relative_to(root).with_suffix('').parts[:1])), t) for p in files for t in _docstrings(p) if len(t) >= least]
+    def module(p): return '.'.join((name, *p.relative_to(root).with_suffix('').parts[:1]))
+    return [(module(p), t) for p in files for t in _docstrings(p) if len(t) >= least]
 
 # %% ../../nbs/48f_longrange.ipynb #28ccc045
 def docstrings(
@@ -172,7 +178,8 @@ def docstrings(
     seen = {}
     for i,name in enumerate(libraries):
         for module,text in library_docstrings(name, least): seen.setdefault(text, []).append((i, module))
-    short = {'sklearn':('scikit-learn','sklearn'), 'numpy':('numpy','np.'), 'pandas':('pandas','pd.'), 'matplotlib':('matplotlib','plt.')}
+    short = dict(sklearn=('scikit-learn','sklearn'), numpy=('numpy','np.'), pandas=('pandas','pd.'),
+                 matplotlib=('matplotlib','plt.'))
     words = [w for n in libraries for w in short.get(n, (n,))]
     def hidden(text):
         for w in words:
@@ -203,7 +210,8 @@ def _part_of(text): return int.from_bytes(hashlib.sha256(text).digest()[:4], 'li
 def _by_part(docs):
     "Eight tenths to train, a tenth to validate, a tenth to test."
     tenth = np.array([_part_of(d[2]) for d in docs])
-    return {k:[d for d,t in zip(docs, tenth) if t in which] for k,which in dict(train=range(8), valid=[8], test=[9]).items()}
+    tenths = dict(train=range(8), valid=[8], test=[9])
+    return {k:[d for d,t in zip(docs, tenth) if t in which] for k,which in tenths.items()}
 
 def _balanced(docs, most, key):
     "Equally many documents of each kind, those with the smallest hashes."
@@ -265,7 +273,8 @@ def same_module_dls(
     data_dir='data/docstrings', # where docstrings are kept; None: nowhere
 )->SequenceLoaders: # batches (ids `b 2 n`, labels `b`); 257 symbols, 2 classes
     "Are these two docstrings from the same module? A stand-in for the arena's Retrieval."
-    docs,n = _by_part(kept_docstrings(libraries, data_dir)),dict(train=n_train, valid=max(n_train//6, 2), test=max(n_train//6, 2))
+    few,docs = max(n_train//6, 2),_by_part(kept_docstrings(libraries, data_dir))
+    n = dict(train=n_train, valid=few, test=few)
     parts = {k:byte_part(*document_pairs(docs[k], n[k], i), max_len) for i,k in enumerate(n)}
     return sequence_dls(parts, ('other','same'), 257, max_len, 2, bs, val_bs, seed, device, name='same_module',
                         record=_record('same_module', parts))
