@@ -92,6 +92,7 @@ def _table(self:CausalTSSA, start, m):
     if isinstance(start, int): return self.bias[:, start:last]
     return rearrange(self.bias[:, start[:, None] + torch.arange(m, device=start.device)], 'h b m -> b h m')
 
+# %% ../../nbs/18_causal.ipynb #61099d22
 @patch
 def _refuse_sizes(self:CausalTSSA, sizes):
     if sizes is None: return
@@ -109,6 +110,7 @@ def forward(self:CausalTSSA,
     w = self.codes(x)
     return self._out(causal_token_statistics_attention(w, self.temp, self._table(0, w.shape[-2])))
 
+# %% ../../nbs/18_causal.ipynb #57033936
 @patch
 def membership(self:CausalTSSA,
     x:Tensor,          # tokens in order `b n d`
@@ -134,6 +136,7 @@ def init_state(self:CausalTSSA,
     energy, grouped = (torch.zeros(b, h, p, device=device, dtype=dtype) for _ in range(2))
     return energy, grouped, torch.zeros(b, h, device=device, dtype=wide)
 
+# %% ../../nbs/18_causal.ipynb #05d147d8
 @patch
 def _check_state(self:CausalTSSA, state, x):
     "The state, or a fresh one; `ValueError` if it doesn't fit"

@@ -106,11 +106,13 @@ def codes(self:TSSA,
     check_tokens(x, self.dim)
     return self.qkv(x).unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
 
+# %% ../../nbs/12_tssa.ipynb #69110d19
 @patch
 def _out(self:TSSA, y):
     "Output map of updates `b h n p`"
     return self.proj_drop(self.proj(y.transpose(1, 2).flatten(2)))
 
+# %% ../../nbs/12_tssa.ipynb #75a6b2c3
 @patch
 def forward(self:TSSA,
     x:Tensor,                  # tokens `b n d`
@@ -128,11 +130,13 @@ def membership(self:TSSA,
     "How much each token belongs to each head."
     return tssa_membership(self.codes(x), self.temp, sizes)
 
+# %% ../../nbs/12_tssa.ipynb #94434818
 @patch
 def bases(self:TSSA)->Tensor:
     "The subspaces U_k `h d p`."
     return rearrange(self.qkv.weight, '(h p) d -> h d p', h=self.num_heads)
 
+# %% ../../nbs/12_tssa.ipynb #c1e54779
 @patch
 def objective(self:TSSA,
     x:Tensor,                  # tokens `b n d`
@@ -140,6 +144,7 @@ def objective(self:TSSA,
     "Variational rate of each sample at its own membership (ToST eq. 4)."
     return variational_rate(x, self.membership(x).mT, self.bases())
 
+# %% ../../nbs/12_tssa.ipynb #a337ee59
 @patch
 def no_weight_decay(self:TSSA)->set[str]:
     "Temperatures shouldn't decay; the published vision code decays them."
