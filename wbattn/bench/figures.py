@@ -52,7 +52,8 @@ def _sizes_axis(ax, sizes, **labels):
 def _panel(ax, results, axis, quantity):
     "Every operator that was measured"
     lines = {k: curve(results, k, axis, quantity) for k in STYLE}
-    for k, c in lines.items(): _line(ax, c, *STYLE[k], '-' if k in ('two_linear', *OURS) else '--')
+    for k, c in lines.items():
+        if len(c): _line(ax, c, *STYLE[k], '-' if k in ('two_linear', *OURS) else '--')
     said = dict(n='tokens n', d='width d', ms='time (ms)', MiB='peak memory (MiB)')
     _sizes_axis(ax, lines['two_linear'].index, yscale='log', xlabel=said[axis], ylabel=said[quantity])
 
@@ -65,9 +66,7 @@ def plot_curves(
     fig, axes = plt.subplots(2, 2, figsize=(9, 6.6), layout='constrained', facecolor='white')
     for row, quantity in zip(axes, ('ms', 'MiB')):
         for ax, axis in zip(row, 'nd'): _panel(ax, results, axis, quantity)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    there = [bool(len(h.get_xdata())) for h in handles]
-    axes[0, 0].legend(*([v for v, t in zip(vs, there) if t] for vs in (handles, labels)), fontsize=8)
+    axes[0, 0].legend(fontsize=8)
     return fig
 
 # %% ../../nbs/97_figures.ipynb #006fa8af
