@@ -60,7 +60,6 @@ def _sizes(n, b):
     "Pairs (b, n) from the options; None if there is no n"
     return n and [(b or (8 if k < 1024 else 1), k) for k in _numbers(n)]
 
-# %% ../../nbs/98_bench_cli.ipynb #7640317c
 def _names(o):
     "Names of all operators in all forms that they have"
     ops, asked = o.ops.split(','), o.forms.split(',')
@@ -110,7 +109,6 @@ def _layers(o, seconds, say):
         say(layer_table(found))
         yield from found
 
-# %% ../../nbs/98_bench_cli.ipynb #c42926a1
 def _rows(mode, o, say):
     "What a mode measures"
     told = dict(seconds=o.seconds or dict(goals=1.5, curves=0.7, models=5.).get(mode, 0.5), say=say)
