@@ -51,7 +51,7 @@ def table(
     made = pd.DataFrame(rows, columns=COLUMNS)
     types = dict.fromkeys(('b', 'n', 'd', 'heads', 'samples'), 'Int64') | dict.fromkeys(('value', 'q1', 'q3'), float)
     texts = [k for k in COLUMNS if k not in types]
-    made[texts] = made[texts].fillna('').astype(str)
+    made[texts] = made[texts].astype(object).fillna('').astype(str)
     made = made.astype(types)
     made.attrs = dict(meta or {})
     return made
