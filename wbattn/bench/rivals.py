@@ -21,7 +21,8 @@ from ..ops.crate import MSSA
 from ..ops.dmsa import DMSA, rotate, soft_threshold
 from ..ops.dotproduct import SoftmaxAttention, XCA
 from ..ops.eca import ECAttention
-from ..ops.tssa import CausalTSSA, TSSA
+from ..ops.causal import CausalTSSA
+from ..ops.tssa import TSSA
 from ..run.options import Options, one_of, opt, whole
 
 # %% ../../nbs/92_rivals.ipynb #07922245

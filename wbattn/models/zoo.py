@@ -134,7 +134,7 @@ def create(
     if not timm.is_model(arch):
         near = difflib.get_close_matches(arch, list_models(), n=3, cutoff=0.3) or list_models()
         raise ValueError(f"unknown arch {arch!r}; nearest names: {', '.join(near)}")
-    if arch in zoo: return timm.model_entrypoint(arch)(**kwargs)
+    if arch.startswith('wb_'): return timm.model_entrypoint(arch)(**kwargs)
     model = timm.create_model(arch, **kwargs)
     if not hasattr(model, 'model_args'): model.model_args = kwargs
     return model

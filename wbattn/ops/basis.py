@@ -30,10 +30,7 @@ def sketch(
 # %% ../../nbs/14_basis.ipynb #af3f380a
 _sketches = {}   # Ω by (columns, seed, device, type)
 
-# %% ../../nbs/14_basis.ipynb #a9de9d37
-def _ordinary(
-    x:Tensor,   # tensor, just made
-)->bool:
+def _ordinary(x:Tensor)->bool:
     "No stand-in that tracing makes, and nothing that belongs to a transform of torch.func."
     return type(x) is Tensor and not torch._C._are_functorch_transforms_active()
 
@@ -59,12 +56,12 @@ def _counts(
 )->Tensor:          # int64
     "`sizes` as counts, or `ValueError`."
     counts = sizes.round().long()
-    if (counts >= 1).all() and (counts == sizes).all(): return counts
-    raise ValueError(f'sizes must be whole numbers ≥ 1, got values from {sizes.min().item()} to {sizes.max().item()}')
+    if (counts >= 0).all() and (counts == sizes).all(): return counts
+    raise ValueError(f'sizes must be whole numbers ≥ 0, got values from {sizes.min().item()} to {sizes.max().item()}')
 
 # %% ../../nbs/14_basis.ipynb #f87fd313
 def pooled_sketch(
-    sizes:Tensor,                    # how many tokens each row stands for `b n`, whole numbers ≥ 1
+    sizes:Tensor,                    # how many tokens each row stands for `b n`, whole numbers ≥ 0
     r:int,                           # columns, ≥ 1
     seed:int=0,                      # which Ω
     dtype:torch.dtype=torch.float32, # type of the result
@@ -79,7 +76,6 @@ def pooled_sketch(
 # %% ../../nbs/14_basis.ipynb #91852c62
 next_to_nothing = 1e-24   # squared length below which a column counts as zero (F.normalize's 1e-12, squared)
 
-# %% ../../nbs/14_basis.ipynb #38bb3e7a
 def check_eps(
     eps:float,   # ridge
 ):
