@@ -14,7 +14,7 @@ from .card import GPU_SIZES, measure_goals, measure_gpu
 from .figures import plot_curves, plot_profile
 from .operators import DIRECTIONS, SIZES, layer_table, measure, measure_curves
 from .results import describe, load_limits, save_results, table, verdicts
-from .rivals import Entry, FORMS, LISTINGS, Setup, parse_name
+from .rivals import DTYPES, Entry, LISTINGS, Setup, parse_name
 from .throughput import MODES, TIMED, measure_models, model_table, profile_model
 from ..run.cli import command
 from ..run.options import one_of, opt, whole
@@ -27,7 +27,7 @@ POSITIVE = (lambda v: 0 < v < math.inf), 'a number > 0'
 class BenchOptions(Setup):
     "What is measured."
     dtype:str = opt(None, "of weights and tokens: float64, float32, bfloat16 or float16 (default: float32; "
-                          "gpu: bfloat16)")
+                          "gpu: bfloat16)", valid=one_of(*DTYPES))
     device:str = opt(None, "cpu, cuda, cuda:1 (default: cpu; gpu: cuda)")
     ops:str = opt('tssa,causal_tssa,dmsa,eca,sdpa,xca,mssa',
                   "operators, by commas; also two_linear, dmsa:2 for 2 active heads (default: all, dense)")
@@ -60,7 +60,6 @@ def _sizes(n, b):
     "Pairs (b, n) from the options; None if there is no n"
     return n and [(b or (8 if k < 1024 else 1), k) for k in _numbers(n)]
 
-# %% ../../nbs/98_bench_cli.ipynb #7640317c
 def _names(o):
     "Names of all operators in all forms that they have"
     ops, asked = o.ops.split(','), o.forms.split(',')
@@ -110,7 +109,6 @@ def _layers(o, seconds, say):
         say(layer_table(found))
         yield from found
 
-# %% ../../nbs/98_bench_cli.ipynb #c42926a1
 def _rows(mode, o, say):
     "What a mode measures"
     told = dict(seconds=o.seconds or dict(goals=1.5, curves=0.7, models=5.).get(mode, 0.5), say=say)

@@ -48,11 +48,11 @@ def _sizes_axis(ax, sizes, **labels):
     ax.minorticks_off()
     ax.grid(alpha=.3)
 
-# %% ../../nbs/97_figures.ipynb #472e7bfe
 def _panel(ax, results, axis, quantity):
     "Every operator that was measured"
     lines = {k: curve(results, k, axis, quantity) for k in STYLE}
-    for k, c in lines.items(): _line(ax, c, *STYLE[k], '-' if k in ('two_linear', *OURS) else '--')
+    for k, c in lines.items():
+        if len(c): _line(ax, c, *STYLE[k], '-' if k in ('two_linear', *OURS) else '--')
     said = dict(n='tokens n', d='width d', ms='time (ms)', MiB='peak memory (MiB)')
     _sizes_axis(ax, lines['two_linear'].index, yscale='log', xlabel=said[axis], ylabel=said[quantity])
 
@@ -65,16 +65,13 @@ def plot_curves(
     fig, axes = plt.subplots(2, 2, figsize=(9, 6.6), layout='constrained', facecolor='white')
     for row, quantity in zip(axes, ('ms', 'MiB')):
         for ax, axis in zip(row, 'nd'): _panel(ax, results, axis, quantity)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    there = [bool(len(h.get_xdata())) for h in handles]
-    axes[0, 0].legend(*([v for v, t in zip(vs, there) if t] for vs in (handles, labels)), fontsize=8)
+    axes[0, 0].legend(fontsize=8)
     return fig
 
-# %% ../../nbs/97_figures.ipynb #006fa8af
+# %% ../../nbs/97_figures.ipynb #68a6618e
 FORM_STYLE = dict(fast=('#D55E00', 'o', '-'), plain=('#0072B2', 's', '--'), compiled=('#009E73', '^', ':'),
                   listing=('#999999', 'x', '-.'))
 
-# %% ../../nbs/97_figures.ipynb #68a6618e
 def _forms_panel(ax, results, op, direction):
     "One line a form; the linear maps at 1"
     rows = select(results, part='layer', direction=direction, quantity='ratio').set_index('n').sort_index()
@@ -101,12 +98,11 @@ def plot_layers(
     axes[0, 0].legend(fontsize=8)
     return fig
 
-# %% ../../nbs/97_figures.ipynb #0dd86bde
+# %% ../../nbs/97_figures.ipynb #80dd0d1b
 PART_COLORS = {'patch embedding': '#56B4E9', 'operator': '#D55E00', 'MLP': '#0072B2', 'ISTA': '#0072B2',
                'norms': '#009E73', 'class attention': '#CC79A7', 'head': '#F0E442',
                'optimiser': '#999999', 'rest': '#DDDDDD'}
 
-# %% ../../nbs/97_figures.ipynb #80dd0d1b
 def plot_profile(
     results:pd.DataFrame,  # with rows of `profile_model`
 ):                         # a matplotlib figure

@@ -14,10 +14,9 @@ from .results import row, table, timed_rows
 from .rivals import DTYPES, Entry, LISTINGS, OURS, Setup, gate
 from .timing import ratios
 
-# %% ../../nbs/93_operators.ipynb #680b41aa
+# %% ../../nbs/93_operators.ipynb #f380d04d
 DIRECTIONS = 'forward', 'forward+backward'
 
-# %% ../../nbs/93_operators.ipynb #f380d04d
 def _admitted(name, b, n, setup, say):
     "The entry if it passes the gate; otherwise None, and `say` tells why"
     entry = Entry(name, setup)
@@ -81,7 +80,6 @@ def _stream(op, context, setup, chunk=4096):
         _, state = op.step(setup.tokens(1, min(chunk, context - start), setup.d, seed=start), state)
     return state
 
-# %% ../../nbs/93_operators.ipynb #60ea3a64
 def _cached(op, context, setup):
     "One decoding step of softmax attention with a cache of `context` keys and values"
     K, V = (setup.tokens(1, setup.heads, context, setup.d//setup.heads, seed=s) for s in (1, 2))
@@ -159,12 +157,11 @@ def measure_layers(
         say(layer_table(found))
         yield from found
 
-# %% ../../nbs/93_operators.ipynb #d216fb46
+# %% ../../nbs/93_operators.ipynb #bad8d0b6
 CURVES = 'two_linear', *OURS, 'xca', 'mssa', 'sdpa', 'sdpa/listing'
 _longest = {'forward': {'sdpa/listing': 8192},                          # matrices of 64 n² bytes; minutes
             'forward+backward': {'sdpa/listing': 4096, 'sdpa': 8192, 'mssa': 8192}}
 
-# %% ../../nbs/93_operators.ipynb #bad8d0b6
 def _curve_rows(names, n, setup, seconds, say):
     "One point of each curve"
     there, back = ([k for k in names if n <= _longest[dn].get(k, n)] for dn in DIRECTIONS)

@@ -14,10 +14,9 @@ import pandas as pd
 import torch
 from .timing import ratios
 
-# %% ../../nbs/91_results.ipynb #deb43010
+# %% ../../nbs/91_results.ipynb #d0fc82aa
 COLUMNS = 'part name direction b n d heads dtype quantity value q1 q3 samples'.split()
 
-# %% ../../nbs/91_results.ipynb #d0fc82aa
 def row(
     part:str,      # what kind of measurement: 'layer', 'decode', 'model', …
     name:str,      # of the thing measured
@@ -52,7 +51,7 @@ def table(
     made = pd.DataFrame(rows, columns=COLUMNS)
     types = dict.fromkeys(('b', 'n', 'd', 'heads', 'samples'), 'Int64') | dict.fromkeys(('value', 'q1', 'q3'), float)
     texts = [k for k in COLUMNS if k not in types]
-    made[texts] = made[texts].fillna('').astype(str)
+    made[texts] = made[texts].astype(object).fillna('').astype(str)
     made = made.astype(types)
     made.attrs = dict(meta or {})
     return made
@@ -76,7 +75,7 @@ def value(
     if len(found) > 1: raise ValueError(f'{len(found)} rows fit {where}, expected one')
     return found['value'].iloc[0] if len(found) else math.nan
 
-# %% ../../nbs/91_results.ipynb #4fff4dfb
+# %% ../../nbs/91_results.ipynb #cb15e168
 def _cpu():
     "The processor's model name"
     try: lines = Path('/proc/cpuinfo').read_text().splitlines()
@@ -84,7 +83,6 @@ def _cpu():
     names = [l.split(':', 1)[1].strip() for l in lines if l.startswith('model name')]
     return (names or [platform.processor() or platform.machine()])[0]
 
-# %% ../../nbs/91_results.ipynb #cb15e168
 def describe(
     command:str='',    # what was typed
     device:str='cpu',  # where it was measured
@@ -120,14 +118,6 @@ def load_results(
     if set(rows) != set(COLUMNS): raise ValueError(f'{str(path)!r} is no table of results')
     return table(rows, meta)
 
-# %% ../../nbs/91_results.ipynb #0949a184
-def noise(
-    results:pd.DataFrame,  # with rows of `two_linear/again`
-)->float:
-    "By how much the same thing, measured twice, differs: the largest |ratio − 1|."
-    again = select(results, name='two_linear/again', quantity='ratio').value
-    return float((again - 1).abs().max()) if len(again) else 0.
-
 # %% ../../nbs/91_results.ipynb #044bc643
 def load_limits(
     path,       # of a CSV
@@ -138,6 +128,13 @@ def load_limits(
     return limits[limits['mode'].map(lambda m: mode in m.split())]
 
 def _limit(goal, results): return 1 + noise(results) if goal['limit'] == 'noise' else float(goal['limit'])
+
+def noise(
+    results:pd.DataFrame,  # with rows of `two_linear/again`
+)->float:
+    "By how much the same thing, measured twice, differs: the largest |ratio − 1|."
+    again = select(results, name='two_linear/again', quantity='ratio').value
+    return float((again - 1).abs().max()) if len(again) else 0.
 
 # %% ../../nbs/91_results.ipynb #c1c5b4e6
 _same = ['part', 'quantity', 'direction', 'b', 'n', 'd', 'heads', 'dtype']

@@ -22,7 +22,6 @@ TIMED = ('deit_small_patch16_224', 'wb_eca_small_patch16_224', 'wb_tost_small_pa
          'wb_dmst_small_patch16_224', 'wb_crate_small_patch16_224')   # whose speed is compared
 MODES = 'inference', 'training'
 
-# %% ../../nbs/95_throughput.ipynb #9375f94b
 def _where(mode, x, setup): return dict(direction=mode, b=len(x), n=x.shape[-1], dtype=setup.dtype)
 
 # %% ../../nbs/95_throughput.ipynb #3bddb501
@@ -46,6 +45,10 @@ def training_step(
         return loss.detach()
     return step
 
+def _whole(model, x, half=None):
+    "What is timed of a whole model: a training step in training mode, else a forward pass"
+    return training_step(model, x, half) if model.training else torch.no_grad()(partial(model, x))
+
 # %% ../../nbs/95_throughput.ipynb #8f35bc7d
 def _model(name, training, setup, channels_last=False, compile=False, **kwargs):
     "A model with seeded weights and no stochastic depth"
@@ -56,11 +59,6 @@ def _model(name, training, setup, channels_last=False, compile=False, **kwargs):
     model = model.to(setup.device, DTYPES[setup.dtype], memory_format=order).train(training)
     if compile: model.compile()
     return model
-
-# %% ../../nbs/95_throughput.ipynb #23d139e8
-def _whole(model, x, half=None):
-    "What is timed of a whole model: a training step in training mode, else a forward pass"
-    return training_step(model, x, half) if model.training else torch.no_grad()(partial(model, x))
 
 # %% ../../nbs/95_throughput.ipynb #897c354f
 def model_parts(
@@ -104,7 +102,6 @@ def _run(m, args, ones):
     leaves = [p for p in (*args, *m.parameters()) if isinstance(p, Tensor) and p.requires_grad]
     if leaves: torch.autograd.grad(y, leaves, ones.setdefault(m, torch.ones_like(y)), allow_unused=True)
 
-# %% ../../nbs/95_throughput.ipynb #15199369
 def part_call(
     model:nn.Module,      # ours or timm's
     modules:list,         # parts of it
