@@ -154,11 +154,11 @@ class ImageLoaders(DataLoaders):
 # %% ../../nbs/40_arrays.ipynb #02fe28e3
 @patch
 def test_dl(self:ImageLoaders,
-    items,             # new images: whatever the validation part's `like` takes, or a data set
+    items,             # new images: whatever the validation part's like takes, or a data set
     rm_type_tfms=None, # (fastai's, not needed here)
     with_labels=False, # (fastai's, not needed here)
     num_workers=0,     # processes
-    **kwargs           # of fastai's `TfmdDL.new`
+    **kwargs           # of fastai's TfmdDL.new
 ):
     "A loader over new images, treated as for evaluation."
     return self.valid.new(self.valid_ds.like(items), num_workers=num_workers, **kwargs)
@@ -309,7 +309,7 @@ def digits_dls(
     device=None, # a torch device or its name; None: the GPU if there is one
     val_bs=None, # batch size of validation and test, `4*bs` unless given
     augment=True,# shift, rotate and zoom training images
-    **kwargs     # of `affine_tfms`
+    **kwargs     # of affine_tfms
 )->ImageLoaders: # training 1,257, validation 180, test 360 scans `1 8 8`
     "scikit-learn's 1,797 handwritten digits."
     tfms = affine_tfms(**kwargs) if augment else ()

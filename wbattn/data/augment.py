@@ -181,7 +181,7 @@ def transforms(self:Augment,
 @patch
 def shortcuts(self:Augment,
     size # height and width of the images as they are, and as they shall be
-)->tuple: # for training and for evaluation a `ShiftFlip` that does the same, or None
+)->tuple: # for training and for evaluation a ShiftFlip that does the same, or None
     "What needs no image library, as nothing is resized and no colour changed."
     whole = ShiftFlip((0,0), 0.) if self.crop_pct == 1 else None
     if self.no_aug: return whole,whole
@@ -209,7 +209,7 @@ def nearest(
 
 # %% ../../nbs/42_augment.ipynb #cf42cf3c
 def get_augment(
-    augment,  # a name in `AUGMENTS`, or an `Augment`
+    augment,  # a name in `AUGMENTS`, or an Augment
     **changes # to its fields; None: leave as it is; auto_augment='none': without
 )->Augment:
     "An augmentation by name, with changes."

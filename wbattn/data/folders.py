@@ -51,7 +51,7 @@ def _part_folders(
 
 # %% ../../nbs/45_folders.ipynb #9043809b
 def read_folder(
-    data_dir, # class folders, or `train`, `val` and perhaps `test` with class folders
+    data_dir, # class folders, or `train`, `val` and perhaps test with class folders
     **kwargs  # (of other readers, not needed here)
 )->tuple:     # dict of the parts ('train', 'val', 'test') as (images, labels); names of the classes
     "Images of your own, one folder per class."
@@ -97,7 +97,7 @@ def _synset_words(
 
 def _synset_names(
     wnids,      # WordNet numbers
-    words:dict, # of `_synset_words`
+    words:dict, # of _synset_words
 )->list:        # first word of each; the number comes along where two would be the same ('crane')
     "Short and distinct names for ImageNet's classes."
     short = [words.get(w, w).split(',')[0] for w in wnids]
@@ -129,7 +129,7 @@ def read_imagenet(
     data_dir,      # directory with `train` and `val`, or with the original archives
     download=False,# unpack the archives?
     **kwargs       # (of other readers, not needed here)
-)->tuple:          # as `read_folder`, with 'train' and 'val'; names of the classes
+)->tuple:          # as read_folder, with 'train' and 'val'; names of the classes
     "ILSVRC 2012 in its folders."
     root = Path(data_dir)
     _unpack_imagenet(root, download)
@@ -147,7 +147,7 @@ def read_real()->dict: # 'ILSVRC2012_val_00000001.JPEG', … → list of the cla
 # %% ../../nbs/45_folders.ipynb #2702715b
 def real_labels(
     ds:ImageSet,  # ImageNet's validation images, such as the `valid_ds` of its loaders
-    real=None,    # dict from file names; None: `read_real()`
+    real=None,    # dict from file names; None: read_real()
     classes=1000  # that the labels distinguish
 )->list:          # one list of classes for each image of `ds`, in its order
     "The ReaL labels of a data set's images, found by their file names."

@@ -49,11 +49,12 @@ def _own_objective(s):
     return s.op.objective(s.Z if s.U is None else s.Z.to(s.U.dtype))
 
 # %% ../../nbs/61_measure.ipynb #4bc95482
+#| include: false
 class Quantity(NamedTuple):
     "Something that is measured of the tokens of a layer."
     label:str   # for an axis
     unit:str    # for an axis
-    of:Callable # of `LayerTokens`: `b`, or None where the operator has none
+    of:Callable # of LayerTokens: `b`, or None where the operator has none
 
 QUANTITIES = dict(
     R=Quantity('$R(Z)$', 'nats', lambda s: coding_rate(s.Z, s.eps)),
@@ -129,7 +130,7 @@ def layer_rates(
 
 # %% ../../nbs/61_measure.ipynb #fdbbe8c6
 def layer_spectra(
-    model:nn.Module, # see `attention_layers`
+    model:nn.Module, # see attention_layers
     x,               # images `b c h w`, or a loader of them
     bs:int=64,       # batch size, if `x` is a tensor
 )->list:             # for each layer `d`, mean over images
@@ -297,7 +298,7 @@ def has_step_sizes(
     return hasattr(op, 'alpha') and hasattr(op, 'beta')
 
 def step_sizes(
-    model:nn.Module, # with operators that have `alpha` and `beta`
+    model:nn.Module, # with operators that have alpha and beta
 )->dict:             # 'alpha' and 'beta' → a number for each layer that has them
     "The step sizes α of expansion and β of compression, by layer."
     model = unwrap_model(model)
@@ -330,7 +331,7 @@ def has_sparsity(
     return any(isinstance(m, ISTA) for m in model.modules()) or any(hasattr(o, 'mask') for o in operators(model))
 
 def layer_sparsity(
-    model:nn.Module, # with `ISTA` modules, or operators that have a `mask`
+    model:nn.Module, # with ISTA modules, or operators that have a mask
     x,               # images `b c h w`, or a loader of them
     bs:int=64,       # batch size, if `x` is a tensor
 )->dict:             # 'nonzero_codes' (ISTA), 'dead_heads' and 'dead_tokens' (DMSA) → shares by layer, mean over images

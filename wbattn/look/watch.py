@@ -39,7 +39,7 @@ _timm_attention = Attention, AttentionRope, EvaAttention, TimmXCA
 
 def attention_layers(
     model:nn.Module, # a model of the zoo, of timm's, or any with operators in it
-)->list:             # of `AttentionLayer`, the outermost ones, in order
+)->list:             # of AttentionLayer, the outermost ones, in order
     "The attention layers of a model."
     model, found = unwrap_model(model), []
     for name, m in model.named_modules():
@@ -64,13 +64,13 @@ def model_name(
     return (getattr(model, 'pretrained_cfg', None) or {}).get('architecture') or type(model).__name__
 
 def attention_kinds(
-    model:nn.Module, # see `attention_layers`
+    model:nn.Module, # see attention_layers
 )->str:
     "The kinds of attention in a model."
     return ', '.join(dict.fromkeys(type(l.op).__name__ for l in attention_layers(model))) or 'none'
 
 def need_layers(
-    model:nn.Module, # see `attention_layers`
+    model:nn.Module, # see attention_layers
 )->list:
     "The attention layers of a model; `MissingQuantity` if there are none."
     layers = attention_layers(model)
@@ -137,10 +137,10 @@ def _watch_layer(i, layer, see):
     return hooks + [layer.block.register_forward_pre_hook(enter)]
 
 def watch(
-    model:nn.Module, # see `attention_layers`
+    model:nn.Module, # see attention_layers
     x,               # images `b c h w`, or a loader
     see:Callable,    # called as `see(i, layer, tokens, update, stream)` when layer i has run; all `b n d`
-    layers:list=None,# of `attention_layers(model)`; None: all
+    layers:list=None,# of attention_layers(model); None: all
     bs:int=64,       # a tensor of images is run in batches of this size
 )->int:              # number of images
     "Run a model and watch each attention layer: what enters the operator, its update, and what enters the block."

@@ -67,7 +67,7 @@ def save_model(
 
 # %% ../../nbs/33_weights.ipynb #9fb9b357
 def load_model(
-    path:str|Path, # directory written by `save_model`
+    path:str|Path, # directory written by save_model
     **kwargs,      # changes: another num_classes starts a fresh head
 )->nn.Module:      # in evaluation mode
     "Read back what `save_model` wrote."

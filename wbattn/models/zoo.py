@@ -127,7 +127,7 @@ def list_models(
 
 # %% ../../nbs/32_models.ipynb #8625da5d
 def create(
-    arch:str,  # a name of `list_models()`, or any other of timm's
+    arch:str,  # a name of list_models(), or any other of timm's
     **kwargs,  # of the model: img_size, patch_size, in_chans, num_classes, drop_path_rate, attn, mlp, rank, …
 )->nn.Module:
     "A model by name; an unknown name is answered with the nearest ones."

@@ -29,7 +29,7 @@ from .runs import write_json
 
 # %% ../../nbs/75_evaluate.ipynb #6a1640f2
 def open_pretrained(
-    o, # `EvalOptions`, `PredictOptions` or `ExplainOptions`
+    o, # EvalOptions, PredictOptions or ExplainOptions
 )->Pretrained:
     "The weights that the options name, prepared as the options say."
     set_threads(o.threads)
@@ -153,9 +153,9 @@ def _evaluate(found, o, dls, device):
 
 # %% ../../nbs/75_evaluate.ipynb #e083129b
 def evaluate_run(
-    checkpoint, # see `read_pretrained`
-    **options   # of `EvalOptions`: data, part, img_size, crop_pct, interpolation, amp, out, …
-)->dict:        # see `scores`; images_per_s; real: accuracy on ReaL labels, for ImageNet
+    checkpoint, # see read_pretrained
+    **options   # of EvalOptions: data, part, img_size, crop_pct, interpolation, amp, out, …
+)->dict:        # see scores; images_per_s; real: accuracy on ReaL labels, for ImageNet
     "Evaluate the model that a run left, or that others published."
     o = EvalOptions.of(checkpoint=checkpoint, **options)
     found, device = open_pretrained(o), pick_device(o.device)
@@ -198,9 +198,9 @@ def _likeliest(ps, names, k):
 # %% ../../nbs/75_evaluate.ipynb #044f8f1a
 @torch.no_grad()
 def predict_images(
-    checkpoint, # see `read_pretrained`
+    checkpoint, # see read_pretrained
     images,     # files and folders
-    **options   # of `PredictOptions`: topk, layer, bs, crop_pct, out, …
+    **options   # of PredictOptions: topk, layer, bs, crop_pct, out, …
 )->list:        # for each image: its file, the likeliest classes with their probabilities, and the file of the map
     "What a trained model sees in pictures."
     o = PredictOptions.of(checkpoint=checkpoint, images=images, **options)
@@ -227,9 +227,9 @@ def _shown(image, cut):
 
 # %% ../../nbs/75_evaluate.ipynb #9d8cce8a
 def explain_run(
-    checkpoint, # see `read_pretrained`
+    checkpoint, # see read_pretrained
     image,      # file of a picture, PIL image, array, or tensor prepared for the model
-    **options   # of `ExplainOptions`: out, crop_pct, device, …
+    **options   # of ExplainOptions: out, crop_pct, device, …
 )->Path:        # the file
     "A report of what the model that a run left, or that others published, does with a picture."
     o = ExplainOptions.of(checkpoint=checkpoint, image=image, **options)

@@ -15,7 +15,7 @@ from fastcore.basics import patch
 def opt(
     default,  # value when nothing is said; `MISSING`: must be said
     help,     # a line for people
-    **more,   # `valid`: test and its words, see `whole`; `part`: whose option it is; `nargs`; `flags`
+    **more,   # `valid`: test and its words, see whole; `part`: whose option it is; `nargs`; `flags`
 ):            # a field of a dataclass
     "Declare an option."
     return field(default=default, metadata=dict(help=help, **more))

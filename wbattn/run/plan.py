@@ -148,7 +148,7 @@ def _resumed_run(o):
 
 # %% ../../nbs/72_plan.ipynb #a3bc389c
 def plan_run(
-    **options # of `TrainOptions`, and fields of the recipe
+    **options # of TrainOptions, and fields of the recipe
 )->Plan:
     "Check all options of a run, and decide what they leave open."
     o = TrainOptions.of(**options)

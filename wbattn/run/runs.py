@@ -68,7 +68,7 @@ def write_json(
 def some_rates(
     model:nn.Module, # any
     dls:DataLoaders, # of the run
-)->dict: # see `layer_rates`; empty for a model without our operators
+)->dict: # see layer_rates; empty for a model without our operators
     "Rates by layer on some validation images."
     if not operators(model): return {}
     x = dls.valid.one_batch()[0]
@@ -77,7 +77,7 @@ def some_rates(
 # %% ../../nbs/74_runs.ipynb #8edbecd1
 def first_rates(
     p:Plan, # what was decided
-    learn:Learner, # what `build_run` made
+    learn:Learner, # what build_run made
 )->dict:
     "Rates before training, from the model or, in a run that is resumed, from its directory."
     file = p.out/'rates.json'
@@ -101,7 +101,7 @@ def image_cfg(
 # %% ../../nbs/74_runs.ipynb #31169299
 def run_info(
     p:Plan, # what was decided
-    learn:Learner, # what `build_run` made
+    learn:Learner, # what build_run made
 )->dict: # of plain values
     "What a checkpoint says about its run, enough to continue it."
     shape = dict(zip(('num_classes', 'in_chans'), data_shape(learn.dls)))
@@ -138,7 +138,7 @@ def _stopped(p):
 # %% ../../nbs/74_runs.ipynb #b43a8b83
 def fit_run(
     p:Plan, # what was decided
-    learn:Learner, # what `build_run` made
+    learn:Learner, # what build_run made
 ):
     "Train as planned, with checkpoints and logs in the run directory."
     if not rank_distrib():
@@ -173,7 +173,7 @@ def run_figures(
     out,             # run directory
     dls:DataLoaders, # of the run
     model:nn.Module, # trained
-    rates:dict,      # {'before': `layer_rates`, 'after': …}
+    rates:dict,      # {'before': layer_rates, 'after': …}
 )->dict:             # name → figure
     "The pictures of a run, as far as the model has what they show."
     x, y = _one_each(dls.loaders[-1])
@@ -188,7 +188,7 @@ def write_figures(
     out,             # run directory
     dls:DataLoaders, # of the run
     model:nn.Module, # trained
-    rates:dict,      # {'before': `layer_rates`, 'after': …}
+    rates:dict,      # {'before': layer_rates, 'after': …}
 )->list:             # files written
     "Write the pictures of a run."
     figures = run_figures(Path(out), dls, model, rates)
@@ -204,7 +204,7 @@ def _seconds(p):
 def run_summary(
     p:Plan, # what was decided
     learn:Learner, # trained
-    valid:dict,    # see `scores`
+    valid:dict,    # see scores
     test:dict,     # the same; None: there is no test part
     command=None,  # what was typed
 )->dict:           # of plain values
@@ -293,7 +293,7 @@ def train_run(
     arch=None,     # architecture; None: the data set's main one, or that of the weights to fine-tune
     cbs=None,      # further fastai callbacks
     command=None,  # what was typed, for the summary
-    **options      # of `TrainOptions`, and fields of the recipe
+    **options      # of TrainOptions, and fields of the recipe
 )->dict:           # what summary.json holds; None in all processes but the first
     "Train, evaluate once, and leave a run directory."
     p = plan_run(data=data, arch=arch, **options)

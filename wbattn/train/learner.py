@@ -34,7 +34,7 @@ from .recipes import Recipe, get_recipe
 class WBLearner(Learner):
     "A fastai `Learner` that knows its recipe and can begin anywhere in a run."
     recipe, arch, accum, fitting = None, None, 1, False
-    stop = 0                              # the signal that asked to stop, see `stop_on_signals`
+    stop = 0                              # the signal that asked to stop, see stop_on_signals
     first_epoch, skip, after_skip = 0, 0, noop # epochs and batches that are done, what to do after those batches
     def fit(self,
         *args,   # fastai's: epochs, lr, …
@@ -134,8 +134,8 @@ def make_model(
     name:str,      # in timm's registry
     want:dict,     # num_classes, in_chans of the data
     size:tuple,    # height and width of the images
-    kwargs:dict,   # of the model; `img_size` is added where it can be
-    weights:dict=None, # see `load_weights`
+    kwargs:dict,   # of the model; img_size is added where it can be
+    weights:dict=None, # see load_weights
 )->nn.Module:
     "A model that fits the data, or a `ValueError`."
     asked = kwargs.get('img_size', size)
@@ -206,12 +206,12 @@ def _report(learn):
 
 # %% ../../nbs/56_learner.ipynb #93d160b1
 def wb_learner(
-    dls:DataLoaders,      # such as `digits_dls()`
+    dls:DataLoaders,      # such as digits_dls()
     arch,                 # a name in timm's registry (`wb_eca_…`), or a model
     recipe:Recipe=None,   # None: the one for this data and architecture
     metrics=None,         # fastai metrics; None: accuracy, and top-5 where there are more than ten classes
     cbs=None,             # further callbacks
-    weights:dict=None,    # a state dict to start from, see `load_weights`
+    weights:dict=None,    # a state dict to start from, see load_weights
     **model_kwargs        # passed to the model, beyond the recipe's: rank, drop_path_rate, …
 )->WBLearner:
     "A fastai Learner for a model of the zoo, as the recipe says."

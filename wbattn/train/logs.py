@@ -98,7 +98,7 @@ def _write(self:CSVLog):
 
 # %% ../../nbs/53_logs.ipynb #525ba0b7
 def read_log(
-    path, # CSV file of `CSVLog`
+    path, # CSV file of CSVLog
 )->list:  # one dict of numbers per epoch
     "The log of a run."
     return [{k: v for k,v in row.items() if pd.notna(v)} for row in pd.read_csv(path).to_dict('records')]
@@ -131,7 +131,7 @@ def _wandb(out, config):
 
 # %% ../../nbs/53_logs.ipynb #2288a2eb
 def log_cbs(
-    names,  # what `check_logs` returned
+    names,  # what check_logs returned
     out,    # run directory
     config, # dict of plain values to show beside the curves
 )->list:    # fastai callbacks, for one fit; none in other processes than the first

@@ -13,6 +13,7 @@ from fastcore.basics import patch
 from ..data import nearest
 
 # %% ../../nbs/50_recipes.ipynb #4a026454
+#| include: false
 @dataclass
 class Recipe:
     "Everything that decides a training run, besides data, architecture and seed."
@@ -103,7 +104,7 @@ def to_json(self:Recipe)->str:
 @patch(cls_method=True)
 def from_json(
     cls:Recipe,
-    text:str, # of `to_json`
+    text:str, # of to_json
 )->Recipe:
     "The recipe that `text` holds."
     return cls(**json.loads(text))
@@ -233,7 +234,7 @@ def _rows(recipe):
 
 # %% ../../nbs/50_recipes.ipynb #b6a56bac
 def recipe_table(
-    recipe:Recipe, # such as `get_recipe('imagenet', 'wb_eca_small_patch16_224')`
+    recipe:Recipe, # such as get_recipe('imagenet', 'wb_eca_small_patch16_224')
 )->pd.DataFrame:   # value (as text) and source of every field that is set
     "The numbers of a recipe and where they come from."
     said = {'peak_lr': 'lr·bs/lr_bs', **recipe.source}
