@@ -18,16 +18,7 @@ from fastai.losses import CrossEntropyLossFlat
 from fastai.torch_core import TensorCategory, TensorImage, TensorImageBW, default_device, explode_types, to_device
 from fastai.vision.augment import AffineCoordTfm, PadMode, affine_mat, rotate_mat, zoom_mat
 import fastai.vision.data  # how fastai draws a batch of images
-
-# %% ../../nbs/40_arrays.ipynb #c26e700b
-def check_option(
-    ok,    # does the value make sense?
-    name,  # of the option
-    value, # that was given
-    what   # was expected, in words
-):
-    "Refuse a value that makes no sense."
-    if not ok: raise ValueError(f"{name}={value!r}; expected {what}")
+from ..checks import check_option, check_value, whole
 
 # %% ../../nbs/40_arrays.ipynb #b39a4aad
 class LabelledImages:
@@ -197,7 +188,7 @@ def array_dls(
     std=1.          # likewise
 )->ImageLoaders:
     "DataLoaders from arrays in memory."
-    check_option(int(bs) == bs and bs >= 1, 'bs', bs, "a whole number of at least 1")
+    check_value('bs', bs, whole())
     stats = [torch.as_tensor(o, dtype=torch.float32).reshape(1,-1,1,1) for o in (mean, std)]
     def loader(i, x, y):
         ds = ImageArrays(x, y, vocab, split_idx=int(i > 0))

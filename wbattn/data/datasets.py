@@ -13,8 +13,9 @@ from fastcore.meta import delegates
 from functools import partial
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from fastai.data.core import DataLoaders
-from .arrays import ImageLoaders, check_option, digits_dls, holdout_split
-from .augment import Augment, get_augment, nearest
+from ..checks import check_option, known
+from .arrays import ImageLoaders, digits_dls, holdout_split
+from .augment import Augment, get_augment
 from .folders import read_folder, read_imagenet
 from .loader import picture_dls
 from .sources import SOURCES, read_source
@@ -223,7 +224,7 @@ def get_dataset(
     name # a key of `DATASETS`
 )->DataSet:
     "What is known of a data set."
-    if name not in DATASETS: raise ValueError(f"unknown data set {name!r}; nearest names: {nearest(name, DATASETS)}")
+    known(name, DATASETS, "unknown data set")
     return DATASETS[name]
 
 def dls_args(
@@ -240,10 +241,9 @@ def check_options(
     "Refuse options that a data set doesn't take, and say why."
     s = get_dataset(name)
     for k in options:
-        if k in s.options: continue
         if k in s.lacks:
             raise ValueError(f"data set {name!r} takes no {k}: {s.lacks[k]}. It takes {', '.join(s.options)}")
-        raise ValueError(f"data set {name!r} has no option {k!r}; nearest names: {nearest(k, s.options)}")
+        known(k, s.options, f"data set {name!r} has no option")
 
 # %% ../../nbs/47_datasets.ipynb #2a84c766
 def get_dls(

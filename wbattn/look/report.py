@@ -19,7 +19,7 @@ from .measure import cls_attention, head_diversity, layer_rates, memberships
 from .plots import BLUE, NotebookFigure, figure_png, plot_layer_rates, plot_spectra, plot_step_sizes
 from .plots import plot_subspaces, spread, use_axes
 from .record import plot_history
-from .watch import MissingQuantity, attention_kinds, attention_layers, evaluating, model_name, to_model
+from .watch import MissingQuantity, attention_kinds, attention_layers, evaluating, lacks, model_name, to_model
 from ..train.logs import write_whole
 
 # %% ../../nbs/65_report.ipynb #b0006e43
@@ -31,7 +31,7 @@ def class_probabilities(
     model = unwrap_model(model)
     with evaluating(model): y = model(to_model(x, model))
     if not isinstance(y, Tensor) or y.dim() != 2 or getattr(model, 'num_classes', 1) == 0:
-        raise MissingQuantity(f"{model_name(model)} has no head that gives one number for each class")
+        raise lacks(model, "has no head that gives one number for each class")
     return y.float().softmax(-1).cpu()
 
 # %% ../../nbs/65_report.ipynb #e1745c01

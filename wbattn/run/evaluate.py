@@ -19,7 +19,7 @@ from fastai.data.transforms import get_image_files
 from ..data import check_options, dls_args, get_dls, read_image, real_accuracy, real_labels
 from ..train.callbacks import amp_mode
 from ..train.checkpoint import versions
-from ..train.learner import data_shape
+from ..train.learner import check_model, data_shape
 from ..train.logs import write_whole
 from ..look import explain, membership_maps
 from .options import EvalOptions, ExplainOptions, PredictOptions
@@ -132,18 +132,11 @@ def confusion_figure(
     fig.colorbar(shown.im_, ax=ax, shrink=0.7, label='share of the class')
     return fig
 
-# %% ../../nbs/75_evaluate.ipynb #ccbc2094
-def _fits_data(found, dls):
-    "`ValueError` unless model and data have the same classes and channels."
-    classes, chans, size = data_shape(dls)
-    for k, v in dict(num_classes=classes, in_chans=chans).items():
-        if found.kwargs.get(k, v) != v: raise ValueError(f"{k}={found.kwargs[k]} in the model, but the data have {v}")
-    return size
-
 # %% ../../nbs/75_evaluate.ipynb #d4c09dc0
 def _evaluate(found, o, dls, device):
     "Scores of one part, and the predictions behind them."
-    dl, size = dls.loaders[part_index(dls, o.part)], _fits_data(found, dls)
+    dl, (classes, chans, size) = dls.loaders[part_index(dls, o.part)], data_shape(dls)
+    check_model(dict(num_classes=classes, in_chans=chans), found.kwargs.get)
     model = found.model(**({'img_size': size} if found.arch.startswith('wb_') else {})).to(device)
     p = predictions(model, dl, amp=amp_mode(o.amp, device))
     res = dict(data=dls.name, part=o.part, **scores(p), images_per_s=round(len(p['y'])/p['seconds'], 1))

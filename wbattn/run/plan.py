@@ -13,7 +13,8 @@ import timm, torch
 from fastcore.basics import patch
 from fastai.torch_core import num_distrib, rank_distrib
 from ..models import list_models
-from ..data import check_options, dls_args, nearest
+from ..checks import known
+from ..data import check_options, dls_args
 from ..train.checkpoint import load_checkpoint
 from ..train.logs import check_logs
 from ..train.recipes import MAIN_ARCH, Recipe, get_recipe
@@ -78,8 +79,7 @@ def check_arch(
     arch, # of this library, or any other of timm's
 ):
     "`ValueError` with the nearest names for an architecture that nobody knows."
-    if arch in list_models() or timm.is_model(arch): return
-    raise ValueError(f"unknown arch {arch!r}; nearest names: {nearest(arch, list_models())}")
+    if not timm.is_model(arch): known(arch, list_models(), "unknown arch")
 
 # %% ../../nbs/72_plan.ipynb #7bc3672a
 def run_dir(

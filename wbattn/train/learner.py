@@ -23,6 +23,7 @@ from fastai.torch_core import num_distrib, rank_distrib
 from fastcore.basics import patch
 from fastcore.foundation import L
 from ..models import create, fit_positions
+from ..models.weights import differences
 from .callbacks import (Amp, Compile, EMA, EMAMetric, Mix, SampleLoss, SampleMean, StopOnNonFinite, TargetLoss,
                                     amp_mode, top5)
 from .logs import EpochLines, Speed
@@ -104,13 +105,6 @@ def fit_recipe(self:WBLearner,
     finally: self.first_epoch = 0
     return self
 
-# %% ../../nbs/56_learner.ipynb #4b3e0dc5
-def _differences(state, now, free):
-    "What keeps weights from being those of this model."
-    wrong = [f'{k}: {tuple(state[k].shape)} for {tuple(v.shape)}' for k,v in now.items()
-             if k not in free and k in state and state[k].shape != v.shape]
-    return dict(missing=sorted(now.keys() - state.keys() - free), extra=sorted(state.keys() - now.keys() - free)), wrong
-
 # %% ../../nbs/56_learner.ipynb #5d8c7b5d
 def load_weights(
     model:nn.Module, # a model of the zoo
@@ -121,10 +115,9 @@ def load_weights(
     head = (getattr(model, 'pretrained_cfg', None) or {}).get('classifier', 'head')
     of_head = {k for k in {*now, *state} if k.startswith(f'{head}.')}
     free = {k for k in of_head if k not in now or k not in state or state[k].shape != now[k].shape}
-    names, wrong = _differences(state, now, free)
-    if wrong or any(names.values()):
-        said = ', '.join(f'{k}: {v[:4]}' for k,v in names.items())
-        raise ValueError(f"weights of another model; {said}, of another shape: {wrong[:4]}")
+    missing, extra, wrong = differences(state, now, free)
+    if missing or extra or wrong:
+        raise ValueError(f"weights of another model; missing: {missing[:4]}, extra: {extra[:4]}, of another shape: {wrong[:4]}")
     model.load_state_dict({k: v for k,v in state.items() if k in now and k not in free}, strict=False)
 
 # %% ../../nbs/56_learner.ipynb #7ca3fceb
@@ -157,8 +150,11 @@ def data_shape(
     return classes, chans, tuple(size)
 
 # %% ../../nbs/56_learner.ipynb #1d40c938
-def _check_model(want, have):
-    "Do model and data agree? `have(name, default)` is the model's side."
+def check_model(
+    want:dict, # what the data need: num_classes, in_chans
+    have,      # function of a name and a default: what the model has
+):
+    "Do model and data agree?"
     for k,v in want.items():
         if have(k, v) != v: raise ValueError(f"{k}={have(k, v)} in the model, but the data have {v}")
 
@@ -221,7 +217,7 @@ def wb_learner(
     classes, chans, size = data_shape(dls)
     want = dict(num_classes=classes, in_chans=chans)
     model_kwargs = {} if is_model else recipe.model | model_kwargs
-    _check_model(want, partial(getattr, arch) if is_model else model_kwargs.get)
+    check_model(want, partial(getattr, arch) if is_model else model_kwargs.get)
     model = arch if is_model else make_model(name, want, size, model_kwargs, weights)
     _check_batches(dls.train, recipe)
     learn = _learner(dls, model, recipe, _metrics(metrics, classes, recipe))
