@@ -100,8 +100,8 @@ def _pair(v, most): return isinstance(v, tuple) and len(v) == 2 and 0 < v[0] <= 
 def _within(low, high, words): return (lambda v: isinstance(v, (int,float)) and low <= v <= high), words
 
 _rules = dict(
-    crop=one_of('rrc','pad'), remode=one_of('pixel','rand','const'), interpolation=one_of('bilinear','bicubic','random'),
-    crop_mode=one_of('center','squash','border'), repeated_aug=whole(1, 100),
+    crop=one_of('rrc','pad'), crop_mode=one_of('center','squash','border'), repeated_aug=whole(1, 100),
+    remode=one_of('pixel','rand','const'), interpolation=one_of('bilinear','bicubic','random'),
     scale=(lambda v: _pair(v, 1), "two shares, 0 < smallest ≤ largest ≤ 1"),
     ratio=(lambda v: _pair(v, 100), "two positive numbers, the smaller first"),
     hflip=_within(0, 1, "a probability"), reprob=_within(0, 1, "a probability"),

@@ -330,7 +330,8 @@ def layer_sparsity(
     bs:int=64,       # batch size, if `x` is a tensor
 )->dict:             # 'nonzero_codes' (ISTA), 'dead_heads' and 'dead_tokens' (DMSA) → shares by layer, mean over images
     "How sparse ISTA's codes are, and what DMSA's soft thresholds switch off, layer by layer."
-    if not has_sparsity(model): raise lacks(model, "has no ISTA and no masks: its attention ({kinds}) switches no head off")
+    if not has_sparsity(model):
+        raise lacks(model, "has no ISTA and no masks: its attention ({kinds}) switches no head off")
     total = {}
     def note(i, shares):
         for k, v in shares.items():

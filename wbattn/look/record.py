@@ -68,7 +68,7 @@ def plot_history(
 
 # %% ../../nbs/64_record.ipynb #15d6d413
 class Recorder(Callback):
-    "Measure a model every few steps at a bounded cost, into a CSV file; a subclass says what (measure) and of which models (fits)."
+    "Measure a model every few steps at a bounded cost, into a CSV file; a subclass says what, and of which models."
     order, remove_on_fetch, file_name, budget = 70, True, 'record.csv', 0.01
     def __init__(self,
         path=None,         # CSV file; None: keep the rows in `rows` only

@@ -20,12 +20,11 @@ from ..data import check_options, dls_args, get_dls, read_image, real_accuracy, 
 from ..train.callbacks import amp_mode
 from ..train.checkpoint import versions
 from ..train.learner import check_model, data_shape
-from ..train.logs import write_whole
 from ..look import explain, membership_maps
 from .options import EvalOptions, ExplainOptions, PredictOptions
 from .start import RECORDS, Pretrained, pick_device, read_pretrained, set_threads
 from .scores import predictions, scores
-from .runs import write_json
+from .runs import save_figure, write_json
 
 # %% ../../nbs/75_evaluate.ipynb #6a1640f2
 def open_pretrained(
@@ -169,7 +168,7 @@ def _write_evaluation(out, res, p, names, path):
     "The numbers and the figure."
     out.mkdir(parents=True, exist_ok=True)
     fig = confusion_figure(p['y'], p['top'][:, 0], names)
-    write_whole(out/f"confusion-{res['part']}.png", lambda f: fig.savefig(f, dpi=110, format='png'))
+    save_figure(fig, out/f"confusion-{res['part']}.png")
     write_json(out/f"evaluation-{res['part']}.json", dict(res, checkpoint=path, versions=versions()))
 
 # %% ../../nbs/75_evaluate.ipynb #d0407460
@@ -177,9 +176,8 @@ def _draw_map(model, x, png, title, layer):
     "The membership map of one picture; None where the operator has none."
     try: fig = membership_maps(model, x[None], layers=layer, titles=[title])
     except ValueError: return None
-    if fig is None: return None
     png.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(png, lambda f: fig.savefig(f, dpi=110, format='png'))
+    save_figure(fig, png)
     return str(png)
 
 # %% ../../nbs/75_evaluate.ipynb #22a294a5

@@ -74,13 +74,6 @@ def main_arch(
     "The architecture that a data set is trained with unless told otherwise."
     return MAIN_ARCH.get(data, 'wb_tost_small_patch16_224')
 
-# %% ../../nbs/72_plan.ipynb #151a2f65
-def check_arch(
-    arch, # of this library, or any other of timm's
-):
-    "`ValueError` with the nearest names for an architecture that nobody knows."
-    if not timm.is_model(arch): known(arch, list_models(), "unknown arch")
-
 # %% ../../nbs/72_plan.ipynb #7bc3672a
 def run_dir(
     o:TrainOptions, # what was said
@@ -114,7 +107,7 @@ def _new_run(o):
     check_options(data, [*o.said('place'), *o.recipe_changes().get('data', ())])
     pretrained = read_pretrained(o.finetune, o.arch, o.model) if o.finetune else None
     arch = pretrained.arch if pretrained else o.arch or main_arch(data)
-    check_arch(arch)
+    if not timm.is_model(arch): known(arch, list_models(), "unknown arch")
     recipe, out = plan_recipe(o, data, arch), run_dir(o, data, arch)
     if not rank_distrib(): check_run_dir(out, o.overwrite)
     return Plan(data, arch, int(o.seed or 0), out, recipe, o, pick_device(o.device), _place(o), o.keep or 1,

@@ -25,13 +25,6 @@ from .start import FIGURES, clear_run_dir, make_run_dir, read_pretrained
 from .plan import Plan, plan_run
 from .scores import evaluate
 
-# %% ../../nbs/74_runs.ipynb #38bc47f6
-def run_dls(
-    p:Plan, # what was decided
-)->DataLoaders:
-    "The data of a plan."
-    return get_dls(p.data, bs=p.part_bs, seed=p.seed, device=p.device, **{**p.recipe.data, **p.place})
-
 # %% ../../nbs/74_runs.ipynb #9593b432
 def _first_weights(p):
     "Arguments of the model beyond the recipe's, and the weights it begins with."
@@ -49,7 +42,7 @@ def build_run(
     "The learner of a plan; nothing is written."
     if p.threads: torch.set_num_threads(p.threads)
     set_seed(p.seed)
-    dls = run_dls(p)
+    dls = get_dls(p.data, bs=p.part_bs, seed=p.seed, device=p.device, **{**p.recipe.data, **p.place})
     kwargs, weights = _first_weights(p)
     learn = wb_learner(dls, p.arch, p.recipe, cbs=cbs, weights=weights, **kwargs)
     if rank_distrib(): set_seed(p.seed + rank_distrib())
@@ -63,6 +56,13 @@ def write_json(
 ):
     "Write `o` as JSON: the whole file, or none of it."
     write_whole(path, lambda f: f.write_text(json.dumps(o, indent=2) + '\n'))
+
+def save_figure(
+    fig,  # matplotlib's
+    path, # of a PNG file
+):
+    "Write a figure: the whole file, or none of it."
+    write_whole(path, lambda f: fig.savefig(f, dpi=110, format='png'))
 
 # %% ../../nbs/74_runs.ipynb #5cb38adc
 def some_rates(
@@ -192,8 +192,7 @@ def write_figures(
 )->list:             # files written
     "Write the pictures of a run."
     figures = run_figures(Path(out), dls, model, rates)
-    for name, fig in figures.items():
-        write_whole(Path(out)/f'{name}.png', lambda f: fig.savefig(f, dpi=110, format='png'))
+    for name, fig in figures.items(): save_figure(fig, Path(out)/f'{name}.png')
     return [f'{name}.png' for name in figures]
 
 # %% ../../nbs/74_runs.ipynb #c31259be

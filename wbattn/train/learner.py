@@ -117,7 +117,8 @@ def load_weights(
     free = {k for k in of_head if k not in now or k not in state or state[k].shape != now[k].shape}
     missing, extra, wrong = differences(state, now, free)
     if missing or extra or wrong:
-        raise ValueError(f"weights of another model; missing: {missing[:4]}, extra: {extra[:4]}, of another shape: {wrong[:4]}")
+        raise ValueError(f"weights of another model; missing: {missing[:4]}, extra: {extra[:4]}, "
+                         f"of another shape: {wrong[:4]}")
     model.load_state_dict({k: v for k,v in state.items() if k in now and k not in free}, strict=False)
 
 # %% ../../nbs/56_learner.ipynb #7ca3fceb
