@@ -165,11 +165,12 @@ def as_loaders(
     dls,         # loaders for training, validation, and perhaps test
     seed=None,   # of the order of training batches; None: drawn from Python's generator
     device=None, # a torch device or its name; None: the GPU if there is one
-    **attrs      # attributes of ImageLoaders: name, mean, std, parts, augmentation
+    cls=ImageLoaders, # class of what is returned
+    **attrs      # its attributes: name, mean, std, parts, augmentation, …
 )->ImageLoaders:
     "fastai's `DataLoaders` around loaders."
     device = default_device() if device is None else torch.device(device)
-    res = ImageLoaders(*dls, device=device)
+    res = cls(*dls, device=device)
     if seed is not None: res.train.rng = random.Random(seed)
     for k,v in attrs.items(): setattr(res, k, v)
     return res

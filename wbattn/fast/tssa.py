@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.autograd import Function
 from ..forms import form
 from ..numerics import chunks, no_autocast, plain_grad, widen
-from ..ops.tssa import (FLOOR, TINY, causal_token_statistics_attention, check_codes,
-    continue_token_statistics_attention, token_statistics_attention, widest)
+from ..ops.causal import causal_token_statistics_attention, continue_token_statistics_attention, widest
+from ..ops.tssa import FLOOR, TINY, check_codes, token_statistics_attention
 
 # %% ../../nbs/20_fast_tssa.ipynb #08277794
 _chunk = 512   # tokens whose squares stay in the cache of a CPU's core

@@ -57,7 +57,14 @@ def _split(kwargs):
     return {k: v for k, v in kwargs.items() if not k.startswith('mlp_')}, mlp
 
 # %% ../../nbs/31_transformer.ipynb #3dcb995a
-def _halves(attn, mlp, dim, num_heads, mlp_residual, kwargs):
+def block_halves(
+    attn,         # operator: a name in `attn_layers`, or a constructor
+    mlp,          # second half: a name in `mlp_layers`, a constructor, or None
+    dim,          # width of a token
+    num_heads,    # heads
+    mlp_residual, # add the second half's output to its input? None: yes, but for ISTA
+    kwargs        # `mlp_*`: of the second half, without `mlp_`; others: of the operator
+):
     "A function of a block's index that makes its operator and its second half."
     attn, mlp = _lookup('attn', attn, attn_layers), _lookup('mlp', mlp, mlp_layers)
     attn_args, mlp_args = _split(kwargs)
@@ -150,7 +157,7 @@ class WhiteBoxTransformer(nn.Module):
         self.patch_embed = _make_stem(stem, extra_convs, sizes, act_layer, norm_layer)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, embed_dim))
         self.pos_embed = _make_positions(pos_embed, embed_dim, self.patch_embed.grid_size, int(self.cls_first))
-        halves = _halves(attn, mlp, embed_dim, num_heads, mlp_residual, kwargs)
+        halves = block_halves(attn, mlp, embed_dim, num_heads, mlp_residual, kwargs)
         block = partial(Block, embed_dim, norm_layer=norm_layer, drop_path=drop_path_rate, init_values=init_values)
         self.blocks = nn.ModuleList([block(**halves(i)) for i in range(depth)])
         self.cls_attn_blocks = _class_attention(cls_attn_layers, depth, cls_init_values, embed_dim, num_heads,

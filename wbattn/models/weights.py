@@ -28,6 +28,8 @@ def _saved_args(model):
     for k, v in args.items():
         try: json.dumps(v)
         except TypeError: raise ValueError(f"argument {k}={v!r} of the model can't be written to config.json") from None
+    if hasattr(model, 'max_len'): return args | {k: getattr(model, k) for k in ('num_classes', 'vocab_size', 'max_len', 'documents')}
+    if hasattr(model, 'vocab_size'): return args | dict(vocab_size=model.vocab_size, block_size=model.block_size)
     args |= dict(num_classes=model.num_classes, in_chans=args.get('in_chans', model.pretrained_cfg['input_size'][0]))
     if isinstance(pool := getattr(model, 'global_pool', None), str): args['global_pool'] = pool
     if isinstance(model, WhiteBoxTransformer):
@@ -43,6 +45,7 @@ def _saved_cfg(model, args, cfg):
     if unknown := set(cfg) - known:
         raise ValueError(f"not in timm's pretrained cfg: {sorted(unknown)}; known: {sorted(known)}")
     old = {k: v for k, v in model.pretrained_cfg.items() if k not in _source}
+    if 'vocab_size' in args: return old | dict(num_classes=model.num_classes) | cfg         # a model of texts
     for k in ('test_input_size', 'min_input_size'):
         if old.get(k): old[k] = [args['in_chans'], *old[k][1:]]
     size = args['img_size'] if isinstance(model, WhiteBoxTransformer) else old['input_size'][1:]

@@ -132,7 +132,7 @@ def create(
 )->nn.Module:
     "A model by name; an unknown name is answered with the nearest ones."
     if not timm.is_model(arch): known(arch, list_models(), "unknown arch")
-    if arch in zoo: return timm.model_entrypoint(arch)(**kwargs)
+    if arch.startswith('wb_'): return timm.model_entrypoint(arch)(**kwargs)
     model = timm.create_model(arch, **kwargs)
     if not hasattr(model, 'model_args'): model.model_args = kwargs
     return model

@@ -6,7 +6,7 @@
 __all__ = ['wbattn_train', 'wbattn_eval', 'wbattn_predict', 'wbattn_explain']
 
 # %% ../../nbs/76_cli.ipynb #9dc45440
-import argparse, functools, inspect, os, re, shlex, shutil, sys
+import argparse, functools, inspect, math, os, re, shlex, shutil, sys
 from contextlib import nullcontext
 from dataclasses import MISSING, field, fields, is_dataclass, make_dataclass
 from importlib.metadata import entry_points
@@ -165,9 +165,19 @@ def wbattn_train(
     from wbattn.run.runs import train_run
     train_run(command=shlex.join(['wbattn_train', *sys.argv[1:]]), **o.said())
 
+# %% ../../nbs/76_cli.ipynb #29c1e226
+def _print_text_scores(r):
+    "What `evaluate_run` found for a text."
+    nats, size = r['cross_entropy'], r.get('bytes_per_token')
+    bits = f"{nats/math.log(2)/(size or 1):.4f} bits per {'byte' if size else 'token'}"
+    print(f"{r['data']}, {r['part']}: {r['tokens']:,} tokens in {r['images']:,} blocks")
+    print(f"{nats:.4f} nats per token, {bits}, perplexity {math.exp(nats):.2f}, {100*r['accuracy']:.2f} % right")
+    print(f"{r['tokens']/r['images']*r['images_per_s']:,.0f} tokens/s, loading included")
+
 # %% ../../nbs/76_cli.ipynb #3a23f9cd
 def _print_scores(r):
     "What `evaluate_run` found, in three lines."
+    if 'tokens' in r: return _print_text_scores(r)
     top5 = f", top-5 {100*r['top5']:.2f} %" if 'top5' in r else ''
     real = f", ReaL {100*r['real']:.2f} %" if 'real' in r else ''
     print(f"{r['data']}, {r['part']}: {r['images']:,} images")

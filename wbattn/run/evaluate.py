@@ -6,7 +6,7 @@
 __all__ = ['evaluate_run', 'predict_images', 'explain_run']
 
 # %% ../../nbs/75_evaluate.ipynb #c1fba057
-import numpy as np, torch
+import math, numpy as np, torch
 from pathlib import Path
 from matplotlib.figure import Figure
 from PIL import Image
@@ -131,14 +131,30 @@ def confusion_figure(
     fig.colorbar(shown.im_, ax=ax, shrink=0.7, label='share of the class')
     return fig
 
+# %% ../../nbs/75_evaluate.ipynb #b4d0a737
+def position_figure(
+    res:dict, # scores of a text
+)->Figure:
+    "Bits per byte (per token, where bytes are not known) by how many tokens the model has read."
+    size = res.get('bytes_per_token')
+    bits = np.array(res['nats_by_position'])/math.log(2)/(size or 1)
+    fig = Figure(figsize=(6, 3), layout='constrained', facecolor='white')
+    ax = fig.subplots()
+    ax.plot(range(1, len(bits) + 1), bits, color='#3b6ea8', lw=1.2)
+    ax.axhline(bits.mean(), color='#999999', lw=.8)
+    ax.set(xscale='log', xlabel='tokens read', ylabel='bits per byte' if size else 'bits per token')
+    return fig
+
 # %% ../../nbs/75_evaluate.ipynb #d4c09dc0
 def _evaluate(found, o, dls, device):
     "Scores of one part, and the predictions behind them."
     dl, (classes, chans, size) = dls.loaders[part_index(dls, o.part)], data_shape(dls)
     check_model(dict(num_classes=classes, in_chans=chans), found.kwargs.get)
-    model = found.model(**({'img_size': size} if found.arch.startswith('wb_') else {})).to(device)
+    sized = {'img_size': size} if found.arch.startswith('wb_') and len(size) == 2 else {}      # a text has one length
+    model = found.model(**sized).to(device)
     p = predictions(model, dl, amp=amp_mode(o.amp, device))
     res = dict(data=dls.name, part=o.part, **scores(p), images_per_s=round(len(p['y'])/p['seconds'], 1))
+    if 'tokens' in res: res['bytes_per_token'] = dls.bytes_per_token
     if dls.name == 'imagenet' and len(dls.vocab) == 1000:
         res['real'] = real_accuracy(p['top'][:, 0], real_labels(dl.dataset))
     return res, p
@@ -167,8 +183,8 @@ def _beside(o):
 def _write_evaluation(out, res, p, names, path):
     "The numbers and the figure."
     out.mkdir(parents=True, exist_ok=True)
-    fig = confusion_figure(p['y'], p['top'][:, 0], names)
-    save_figure(fig, out/f"confusion-{res['part']}.png")
+    fig = position_figure(res) if 'tokens' in res else confusion_figure(p['y'], p['top'][:, 0], names)
+    save_figure(fig, out/f"{'positions' if 'tokens' in res else 'confusion'}-{res['part']}.png")
     write_json(out/f"evaluation-{res['part']}.json", dict(res, checkpoint=path, versions=versions()))
 
 # %% ../../nbs/75_evaluate.ipynb #d0407460

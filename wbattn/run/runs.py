@@ -6,10 +6,10 @@
 __all__ = ['train_run']
 
 # %% ../../nbs/74_runs.ipynb #0f943a0c
-import json, sys, time
+import json, math, sys, time
 import numpy as np, torch
 from pathlib import Path
-from torch import nn
+from torch import Tensor, nn
 from fastai.data.core import DataLoaders
 from fastai.learner import Learner
 from fastai.torch_core import num_distrib, rank_distrib, set_seed
@@ -21,6 +21,7 @@ from ..train.logs import CSVLog, log_cbs, read_log, write_whole
 from ..train.processes import stop_on_signals
 from wbattn.look import (layer_rates, learning_curves, membership_maps, operators, plot_layer_rates, plot_step_sizes,
     recorders)
+from ..look.sentence import sentence_maps
 from .start import FIGURES, clear_run_dir, make_run_dir, read_pretrained
 from .plan import Plan, plan_run
 from .scores import evaluate
@@ -90,7 +91,8 @@ def first_rates(
 def image_cfg(
     dls:DataLoaders, # of the run
 )->dict: # entries of timm's pretrained cfg
-    "How images are prepared, and what the classes are called."
+    "How images are prepared, and what the classes are called; of texts, what the tokens are."
+    if hasattr(dls, 'block_size'): return dict(notes=[dls.vocab.name])
     cfg = {k: np.atleast_1d(getattr(dls, k)).tolist() for k in ('mean', 'std') if hasattr(dls, k)}
     aug = getattr(dls, 'augmentation', None)
     if aug is not None:
@@ -104,7 +106,7 @@ def run_info(
     learn:Learner, # what build_run made
 )->dict: # of plain values
     "What a checkpoint says about its run, enough to continue it."
-    shape = dict(zip(('num_classes', 'in_chans'), data_shape(learn.dls)))
+    shape = getattr(learn.dls, 'model_args', None) or dict(zip(('num_classes', 'in_chans'), data_shape(learn.dls)))
     return dict(data=p.data, arch=p.arch, seed=p.seed, recipe=p.recipe.to_json(), finetune=p.finetune,
                 variant=p.variant, keep=p.keep,
                 place=json.dumps(p.place), model_kwargs=json.dumps({**learn.model_kwargs, **shape}),
@@ -125,7 +127,8 @@ def _headline(p, learn):
     if p.state and p.state['step']: epochs += f", step {p.state['step'] + 1}"
     where = f"{p.device}, {torch.get_num_threads()} threads"
     if num_distrib() > 1: where = f"{num_distrib()} × {p.device.type}"
-    return f"{p.arch}: {params:,} parameters, {p.data}: {images} images, {epochs} on {where}"
+    what = f'blocks of {learn.dls.block_size} tokens' if hasattr(learn.dls, 'block_size') else getattr(learn.dls, 'unit', 'images')
+    return f"{p.arch}: {params:,} parameters, {p.data}: {images} {what}, {epochs} on {where}"
 
 # %% ../../nbs/74_runs.ipynb #42015ba2
 def _stopped(p):
@@ -168,6 +171,17 @@ def _one_each(dl, most=10):
     pick = [int((y == c).nonzero()[0]) for c in y.unique()[:most]]
     return x[pick], y[pick]
 
+# %% ../../nbs/74_runs.ipynb #7295408b
+def _some_maps(model, dls):
+    "Membership maps of an image of each class"
+    x, y = _one_each(dls.loaders[-1])
+    return membership_maps(model, x, titles=[dls.vocab[int(c)] for c in y])
+
+def _sentence(model, dls, most=64):
+    "Memberships over the beginning of a text"
+    ids = dls.loaders[-1].one_batch()[0][0][:most].as_subclass(Tensor).cpu()
+    return sentence_maps(model, ids, [dls.vocab.decode([i]) for i in ids])
+
 # %% ../../nbs/74_runs.ipynb #2b483ecb
 def run_figures(
     out,             # run directory
@@ -176,11 +190,10 @@ def run_figures(
     rates:dict,      # {'before': layer_rates, 'after': …}
 )->dict:             # name → figure
     "The pictures of a run, as far as the model has what they show."
-    x, y = _one_each(dls.loaders[-1])
     both = {f'{k} training': rates[k] for k in ('before', 'after')}
     figures = dict(curves=learning_curves(read_log(out/'log.csv')), step_sizes=_drawn(plot_step_sizes, model),
                    rates=_drawn(plot_layer_rates, both, ('R', 'Rc')) if rates['after'] else None,
-                   membership=_drawn(membership_maps, model, x, titles=[dls.vocab[int(c)] for c in y]))
+                   membership=_drawn(_sentence if hasattr(dls, 'block_size') else _some_maps, model, dls))
     return {k: f for k, f in figures.items() if f is not None}
 
 # %% ../../nbs/74_runs.ipynb #c5343398
@@ -265,9 +278,18 @@ def finished_summary(
     if not p.state or p.epochs_done < p.recipe.epochs or not all((p.out/f).is_file() for f in needed): return None
     return json.loads((p.out/'summary.json').read_text())
 
+# %% ../../nbs/74_runs.ipynb #5c8a8d85
+def _bits(e):
+    "The scores of a text"
+    per = 'bits per byte' if e.get('bytes_per_token') else 'bits per token'
+    bits = e['cross_entropy']/math.log(2)/(e.get('bytes_per_token') or 1)
+    return (f"validation {e['cross_entropy']:.4f} nats per token, {bits:.4f} {per}, perplexity "
+            f"{math.exp(e['cross_entropy']):.2f} ({e['tokens']:,} tokens)")
+
 # %% ../../nbs/74_runs.ipynb #5563fbc4
 def _result(s, out):
     "The last lines of a run."
+    if 'tokens' in s['valid']: return f"{_bits(s['valid'])}, {s['seconds']['training']:.0f} s\nrun directory: {out}"
     def part(name, e): return f"{name} accuracy {100*e['accuracy']:.2f} % ({e['right']} of {e['images']})"
     valid = 'test' if s['parts'][1:2] == ['test'] else 'validation' # papers validate on the test part, as a rule
     said = part(valid, s['valid'])

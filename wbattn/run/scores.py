@@ -20,8 +20,8 @@ def _predict(model, b, k, cast):
     device = next(model.parameters()).device
     x, y = (o.as_subclass(Tensor).to(device) for o in b)
     with cast: logp = model(x).double().log_softmax(-1)
-    top = logp.topk(min(k, logp.shape[1]))[1]
-    return [o.cpu() for o in (top, y, -logp.gather(1, y[:, None])[:, 0])]
+    top = logp.topk(min(k, logp.shape[-1]))[1]
+    return [o.cpu() for o in (top, y, -logp.gather(-1, y[..., None])[..., 0])]
 
 # %% ../../nbs/73_scores.ipynb #317630e2
 def _join(shares, n):
@@ -54,11 +54,12 @@ def scores(
     p:dict, # of predictions
 )->dict:    # accuracy, number right, number of images, cross-entropy in nats, and top5 where that says something
     "Accuracy and cross-entropy (without label smoothing)."
-    hit = p['top'] == p['y'][:, None]
-    right = int(hit[:, 0].sum())
-    res = dict(accuracy=right/len(hit), right=right, images=len(hit), cross_entropy=p['nll'].mean().item())
-    if hit.shape[1] == 5: res['top5'] = hit.any(1).float().mean().item()
-    return res
+    hit = p['top'] == p['y'][..., None]
+    right, of = int(hit[..., 0].sum()), p['y'].numel()
+    res = dict(accuracy=right/of, right=right, images=len(hit), cross_entropy=p['nll'].mean().item())
+    if hit.shape[-1] == 5: res['top5'] = hit.any(-1).float().mean().item()
+    if p['y'].dim() == 1: return res
+    return res | dict(tokens=of, nats_by_position=p['nll'].mean(0).tolist())      # a text: `images` are its blocks
 
 # %% ../../nbs/73_scores.ipynb #e302fb35
 def evaluate(
@@ -67,4 +68,5 @@ def evaluate(
 )->dict:           # see scores
     "Accuracy and cross-entropy of one part of the data."
     mixed = getattr(learn, 'mixed_precision', None)
-    return scores(predictions(learn.model, learn.dls.loaders[ds_idx], amp=mixed.amp_mode.value if mixed else None))
+    res = scores(predictions(learn.model, learn.dls.loaders[ds_idx], amp=mixed.amp_mode.value if mixed else None))
+    return res | {k: getattr(learn.dls, k) for k in ['bytes_per_token']*('tokens' in res)}

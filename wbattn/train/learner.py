@@ -6,7 +6,8 @@
 __all__ = ['wb_learner']
 
 # %% ../../nbs/56_learner.ipynb #54775e49
-import sys, torch
+import math, sys, torch
+import torch.nn.functional as F
 from functools import partial
 from itertools import islice
 from torch import nn
@@ -111,7 +112,7 @@ def load_weights(
     state:dict,      # weights of another, under the same names
 ):
     "Put weights into a model; a head for another number of classes is left out."
-    state, now = fit_positions(state, model), model.state_dict()
+    state, now = fit_positions(state, model) if hasattr(model, 'pos_embed') else state, model.state_dict()
     head = (getattr(model, 'pretrained_cfg', None) or {}).get('classifier', 'head')
     of_head = {k for k in {*now, *state} if k.startswith(f'{head}.')}
     free = {k for k in of_head if k not in now or k not in state or state[k].shape != now[k].shape}
@@ -132,6 +133,8 @@ def make_model(
     weights:dict=None, # see load_weights
 )->nn.Module:
     "A model that fits the data, or a `ValueError`."
+    if 'vocab_size' in want: return _sequence_model(name, want, kwargs, weights)
+    if len(size) == 1: return _text_model(name, want['num_classes'], size[0], kwargs, weights)
     asked = kwargs.get('img_size', size)
     if _pair(asked) != _pair(size): raise ValueError(f"img_size={asked} in the model, but the data have {_pair(size)}")
     if name.startswith('wb_'): kwargs.setdefault('img_size', _pair(size))
@@ -140,11 +143,35 @@ def make_model(
     if weights is not None: load_weights(model, weights)
     return model
 
+# %% ../../nbs/56_learner.ipynb #38695159
+def _text_model(name, vocab_size, block_size, kwargs, weights=None):
+    "A language model that fits the data, or a `ValueError`"
+    if not name.startswith('wb_gpt_'): raise ValueError(f"{name} doesn't read texts; expected a model such as wb_gpt_tost_bytes_small")
+    kwargs.setdefault('block_size', block_size)
+    if 0 < kwargs['block_size'] < block_size:
+        raise ValueError(f"block_size={kwargs['block_size']} in the model, but the data have blocks of {block_size}")
+    try: model = create(name, **{**kwargs, 'vocab_size': vocab_size})
+    except TypeError as e: raise ValueError(f"{name}: {e}") from e
+    if weights is not None: load_weights(model, weights)
+    return model
+
+# %% ../../nbs/56_learner.ipynb #7ae12f1a
+def _sequence_model(name, want, kwargs, weights=None):
+    "An encoder that fits labelled sequences, or a `ValueError`"
+    if not name.startswith('wb_lra_'):
+        raise ValueError(f"{name} doesn't read sequences of symbols; expected a model such as wb_lra_small")
+    try: model = create(name, **{**kwargs, **want})
+    except TypeError as e: raise ValueError(f"{name}: {e}") from e
+    if weights is not None: load_weights(model, weights)
+    return model
+
 # %% ../../nbs/56_learner.ipynb #6803f3fb
 def data_shape(
     dls:DataLoaders, # ours say it themselves; of others a batch is looked at
-)->tuple: # classes, channels, (height, width)
+)->tuple: # classes, channels, (height, width); of texts the size of the vocabulary, 0, (tokens of a block,)
     "What a model must know about the data."
+    if hasattr(dls, 'block_size'): return dls.vocab.size, 0, (dls.block_size,)
+    if hasattr(dls, 'model_args'): return dls.num_classes, dls.model_args['vocab_size'], (dls.model_args['max_len'],)
     classes = getattr(dls, 'num_classes', None) or get_c(dls)
     if hasattr(dls, 'in_chans'): return classes, dls.in_chans, tuple(dls.img_size)
     chans, *size = dls.valid.one_batch()[0].shape[1:]
@@ -175,6 +202,16 @@ def _metrics(metrics, classes, recipe):
     metrics = [m if isinstance(m, Metric) else SampleMean(m) for m in metrics]
     if not recipe.ema: return metrics
     return metrics + [EMAMetric(SampleMean(m.func)) for m in metrics if isinstance(m, SampleMean)]
+
+# %% ../../nbs/56_learner.ipynb #70a006e7
+def text_metrics(
+    dls:DataLoaders, # of a text
+)->list:
+    "Share of tokens that were the likeliest, and bits per byte, or per token where bytes are not known."
+    size = dls.bytes_per_token
+    def bits_per_byte(pred, y): return F.cross_entropy(pred.flatten(0, 1), y.flatten())/math.log(2)/size
+    def bits_per_token(pred, y): return F.cross_entropy(pred.flatten(0, 1), y.flatten())/math.log(2)
+    return [accuracy, bits_per_byte if size else bits_per_token]
 
 # %% ../../nbs/56_learner.ipynb #3769dce4
 def recipe_cbs(
@@ -216,7 +253,9 @@ def wb_learner(
     name = type(arch).__name__ if is_model else arch
     recipe = recipe or get_recipe(getattr(dls, 'name', None), name)
     classes, chans, size = data_shape(dls)
-    want = dict(num_classes=classes, in_chans=chans)
+    want = dict(num_classes=classes, in_chans=chans) if chans else dict(num_classes=classes)
+    want = getattr(dls, 'model_args', want)
+    if metrics is None and not chans: metrics = text_metrics(dls)
     model_kwargs = {} if is_model else recipe.model | model_kwargs
     check_model(want, partial(getattr, arch) if is_model else model_kwargs.get)
     model = arch if is_model else make_model(name, want, size, model_kwargs, weights)

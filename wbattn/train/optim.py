@@ -97,6 +97,13 @@ class StepScheduler(ParamScheduler):
     def before_batch(self):
         if self.learn.iter % getattr(self.learn, 'accum', 1) == 0: super().before_batch()
 
+# %% ../../nbs/54_optim.ipynb #dfbc0bc1
+def _fall(name, lr, last, pct):
+    "The learning rate behind a warm-up that takes the part `pct` of a run."
+    if name == 'linear': return SchedLin(lr, last)
+    if name == 'inverse_sqrt': return lambda part: lr*(pct/(pct + part*(1 - pct)))**0.5
+    return SchedCos(lr, last)
+
 # %% ../../nbs/54_optim.ipynb #c16292cc
 def schedule(
     recipe:Recipe,        # its schedule, warm-up, first and last rates are used
@@ -111,4 +118,4 @@ def schedule(
     last = lr/r.div_final if r.min_lr is None else r.min_lr
     if r.schedule == 'one_cycle':
         return StepScheduler(dict(lr=combined_cos(pct, first, lr, last), mom=combined_cos(pct, *r.moms)))
-    return StepScheduler(dict(lr=combine_scheds([pct, 1 - pct], [SchedLin(first, lr), SchedCos(lr, last)])))
+    return StepScheduler(dict(lr=combine_scheds([pct, 1 - pct], [SchedLin(first, lr), _fall(r.schedule, lr, last, pct)])))

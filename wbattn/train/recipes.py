@@ -26,7 +26,7 @@ class Recipe:
     wd:float=0.05               # decoupled weight decay, not on biases, norms, scalars, class token
     decay_all:bool=False        # weight decay on every parameter, these too
     layer_decay:float=1.        # the learning rate of a layer is this share of that of the layer after it
-    schedule:str='one_cycle'    # 'one_cycle' (fastai's), or 'cosine' (linear warm-up, constant momentum)
+    schedule:str='one_cycle'    # 'one_cycle' (fastai's); or 'cosine', 'linear', 'inverse_sqrt' (linear warm-up, constant momentum)
     warmup:float=0.25           # part of the run in which the learning rate rises, in [0, 1)
     warmup_epochs:float|None=None # the same in epochs (at most half of the run); None: `warmup` holds
     div:float=25.               # the learning rate starts at lr/div
@@ -69,7 +69,8 @@ _probability = (lambda v: 0 <= v <= 1), "in [0, 1]"
 # %% ../../nbs/50_recipes.ipynb #74d94753
 RULES = dict(
     epochs=whole(1), bs=whole(1), accum=whole(1), lr_bs=whole(0), threads=whole(0),
-    opt=one_of('adamw', 'lion'), schedule=one_of('one_cycle', 'cosine'), amp=one_of('auto', 'bf16', 'fp16', 'none'),
+    opt=one_of('adamw', 'lion'), schedule=one_of('one_cycle', 'cosine', 'linear', 'inverse_sqrt'),
+    amp=one_of('auto', 'bf16', 'fp16', 'none'),
     lr=_positive, wd=_number, mixup=_number, cutmix=_number, clip=_number,
     layer_decay=((lambda v: 0 < v <= 1), "in (0, 1]"), warmup=_share, label_smoothing=_share, ema=_share,
     mix_prob=_probability, mix_switch_prob=_probability,
@@ -161,6 +162,33 @@ _finetune_crate400 = derive(_finetune_crate, "CRATE's README, table on fine-tuni
 _cifar = derive(_tost, "ToST, Table 8; ECA, Table 9", epochs=400)
 _cifar = derive(_cifar, "ours", bs=256, data=dict(img_size=32, augment='light'), model=dict(patch_size=4))
 
+# %% ../../nbs/50_recipes.ipynb #377bb194
+_gpt = derive(Recipe(), "nanoGPT's script, which ToST follows", opt='adamw', schedule='cosine', moms=(0.9, 0.9, 0.9),
+    sqr_mom=0.95, opt_eps=1e-8, label_smoothing=0., clip=1., wd=0.1)
+_openwebtext = derive(_gpt, "ToST, appendix C.3", lr=6e-4, bs=480, epochs=600,
+    data=dict(block_size=1024, per_epoch=480_000))
+_openwebtext = derive(_openwebtext, "nanoGPT's script, which ToST follows", min_lr=6e-5, warmup_epochs=2, warmup_lr=0.,
+    accum=40)
+_bytes = derive(_gpt, "ours", lr=3e-3, min_lr=3e-4, warmup_epochs=1, bs=32, epochs=10,
+    data=dict(block_size=256, per_epoch=3200, valid=0.02))
+
+# %% ../../nbs/50_recipes.ipynb #aad9c248
+_lra = derive(Recipe(), "ours: not said", opt='adamw', moms=(0.9, 0.9, 0.9), sqr_mom=0.98, opt_eps=1e-8, clip=1.,
+              label_smoothing=0., warmup_lr=0., min_lr=0.)
+_lra = derive(_lra, "ToST, Table 7", lr=1e-4)
+
+def _task(epochs, bs, warmup, schedule, wd, **more):
+    "A row of ToST's Table 7; `warmup` is a part of the run."
+    return derive(_lra, "ToST, Table 7", epochs=epochs, bs=bs, warmup=warmup, schedule=schedule, wd=wd, **more)
+
+_lra_recipes = {
+    'listops': _task(60, 64, 3_000/90_000, 'inverse_sqrt', 0.01),
+    'imdb': _task(32, 32, 10_000/25_000, 'linear', 0.01),
+    'aan': _task(40, 64, 10_000/91_960, 'linear', 0.04),
+    'grey_cifar10': _task(256, 64, 9_000/180_000, 'linear', 0.02),
+    'pathfinder': _task(320, 256, 312/200_000, 'linear', 0., lr=2e-4)}
+_lra_small = derive(_lra, "ours", lr=1e-3, wd=0.01, epochs=10, bs=32, warmup=0.1, schedule='linear', threads=1)
+
 # %% ../../nbs/50_recipes.ipynb #f2fd17ab
 RECIPES = {
     'digits': Recipe(epochs=40, bs=64, lr=1.5e-3, wd=0.05, label_smoothing=0.1, threads=1),
@@ -175,7 +203,17 @@ RECIPES = {
 for _size,_bs in dict(tiny=2048, small=1024, medium=512, base=256, base_plus=256, large=128).items():
     RECIPES[f'imagenet/wb_eca_{_size}'] = derive(_eca, "ECA, Table 8", bs=_bs)
 
-MAIN_ARCH = dict(digits='wb_eca_digits_patch2_8') # what a data set is trained with unless told otherwise
+_texts = 'python', 'glosses', 'text'
+MAIN_ARCH = dict(digits='wb_eca_digits_patch2_8', openwebtext='wb_gpt_tost_base',
+                 **dict.fromkeys(_texts, 'wb_gpt_tost_bytes_small')) # what a data set is trained with unless told otherwise
+RECIPES |= dict.fromkeys(_texts, _bytes) | dict(openwebtext=_openwebtext)
+
+_stand_ins = dict(which_library='imdb', same_module='aan')      # tasks from docstrings, in the form of the arena's
+RECIPES |= _lra_recipes | {k: _lra_recipes[like] for k, like in _stand_ins.items()}
+RECIPES |= {f'{k}/wb_lra_small': _lra_small for k in (*_lra_recipes, *_stand_ins)}
+_encoders = dict(listops='listops', imdb='text', aan='retrieval', grey_cifar10='image', pathfinder='pathfinder')
+MAIN_ARCH |= {k: f'wb_lra_{v}' for k, v in _encoders.items()}
+MAIN_ARCH |= {k: f'wb_lra_{_encoders[like]}' for k, like in _stand_ins.items()}
 
 # %% ../../nbs/50_recipes.ipynb #909a9463
 def _fits(key, what, arch):
