@@ -141,7 +141,7 @@ def tiny_model(
     family='eca', # 'eca', 'tost', 'dmst', 'crate' or 'xcit'
     **kwargs      # of the model
 )->nn.Module:
-    "A digits model of 3,000 to 20,000 parameters."
+    "A digits model of a few tens of thousands of parameters, or fewer."
     own = {} if family == 'crate' else dict(cls_attn_layers=1)
     if family == 'eca': own['rank'] = 4
     size = dict(embed_dim=32, depth=2, num_heads=2, extra_convs=1)
