@@ -6,8 +6,9 @@
 __all__ = []
 
 # %% ../../nbs/49_data.ipynb #13d06f98
+from ..checks import nearest
 from .arrays import DIGITS_MEAN, DIGITS_STD, BatchDL, ImageArrays, ImageLoaders, array_dls, digits_arrays, digits_dls
-from .augment import AUGMENTS, Augment, get_augment, nearest
+from .augment import AUGMENTS, Augment, get_augment
 from .datasets import DATASETS, DataSet, Pictures, check_options, cifar_dls, datasets_table, dls_args, folder_dls
 from .datasets import get_dataset, get_dls, image_dls, imagenet_dls
 from .folders import real_accuracy, real_labels

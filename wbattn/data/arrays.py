@@ -18,16 +18,7 @@ from fastai.losses import CrossEntropyLossFlat
 from fastai.torch_core import TensorCategory, TensorImage, TensorImageBW, default_device, explode_types, to_device
 from fastai.vision.augment import AffineCoordTfm, PadMode, affine_mat, rotate_mat, zoom_mat
 import fastai.vision.data  # how fastai draws a batch of images
-
-# %% ../../nbs/40_arrays.ipynb #c26e700b
-def check_option(
-    ok,    # does the value make sense?
-    name,  # of the option
-    value, # that was given
-    what   # was expected, in words
-):
-    "Refuse a value that makes no sense."
-    if not ok: raise ValueError(f"{name}={value!r}; expected {what}")
+from ..checks import check_option, check_value, whole
 
 # %% ../../nbs/40_arrays.ipynb #b39a4aad
 class LabelledImages:
@@ -154,11 +145,11 @@ class ImageLoaders(DataLoaders):
 # %% ../../nbs/40_arrays.ipynb #02fe28e3
 @patch
 def test_dl(self:ImageLoaders,
-    items,             # new images: whatever the validation part's `like` takes, or a data set
+    items,             # new images: whatever the validation part's like takes, or a data set
     rm_type_tfms=None, # (fastai's, not needed here)
     with_labels=False, # (fastai's, not needed here)
     num_workers=0,     # processes
-    **kwargs           # of fastai's `TfmdDL.new`
+    **kwargs           # of fastai's TfmdDL.new
 ):
     "A loader over new images, treated as for evaluation."
     return self.valid.new(self.valid_ds.like(items), num_workers=num_workers, **kwargs)
@@ -198,7 +189,7 @@ def array_dls(
     std=1.          # likewise
 )->ImageLoaders:
     "DataLoaders from arrays in memory."
-    check_option(int(bs) == bs and bs >= 1, 'bs', bs, "a whole number of at least 1")
+    check_value('bs', bs, whole())
     stats = [torch.as_tensor(o, dtype=torch.float32).reshape(1,-1,1,1) for o in (mean, std)]
     def loader(i, x, y):
         ds = ImageArrays(x, y, vocab, split_idx=int(i > 0))
@@ -310,7 +301,7 @@ def digits_dls(
     device=None, # a torch device or its name; None: the GPU if there is one
     val_bs=None, # batch size of validation and test, `4*bs` unless given
     augment=True,# shift, rotate and zoom training images
-    **kwargs     # of `affine_tfms`
+    **kwargs     # of affine_tfms
 )->ImageLoaders: # training 1,257, validation 180, test 360 scans `1 8 8`
     "scikit-learn's 1,797 handwritten digits."
     tfms = affine_tfms(**kwargs) if augment else ()

@@ -6,7 +6,7 @@
 __all__ = ['Augment', 'get_augment']
 
 # %% ../../nbs/42_augment.ipynb #20e90a14
-import difflib, re
+import re
 import numpy as np, torch
 import torchvision.transforms as tvt
 from dataclasses import dataclass, fields, replace
@@ -18,18 +18,8 @@ from fastai.torch_core import TensorImage
 from timm.data import IMAGENET_DEFAULT_MEAN, create_transform
 from timm.data.auto_augment import posterize as timm_posterize
 from timm.data.random_erasing import RandomErasing
-from .arrays import check_option
-
-# %% ../../nbs/42_augment.ipynb #0db65de6
-def hash_items(
-    seed, # of the epoch, a whole number of up to 64 bits
-    j     # numbers of images `n`
-)->np.ndarray: # `n`, 64 random bits each
-    "Random bits that depend on (seed, number) only: output j of splitmix64 with that seed."
-    z = np.uint64(seed) + (np.asarray(j).astype(np.uint64) + np.uint64(1))*np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30)))*np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27)))*np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+from ..checks import check_option, check_value, known, nearest, one_of, whole
+from ..numerics import splitmix64
 
 # %% ../../nbs/42_augment.ipynb #f8577c2a
 def _shifted(
@@ -55,7 +45,7 @@ class ShiftFlip:
         j,    # their numbers `b`
         seed  # of the epoch
     )->Tensor: # `b 3 h w`, uint8
-        z,(p,q) = hash_items(seed, j),self.pad
+        z,(p,q) = splitmix64(seed, torch.as_tensor(np.asarray(j))).numpy().view(np.uint64),self.pad
         dys = (z >> np.uint64(40)) % np.uint64(2*p + 1)
         dxs = (z >> np.uint64(20)) % np.uint64(2*q + 1)
         flip = (z & np.uint64(0xFFFFF))/2**20 < self.hflip
@@ -102,28 +92,20 @@ class Augment:
     def __post_init__(self):
         for k in ('scale','ratio'): # options of a command come as lists
             if isinstance(getattr(self, k), list): object.__setattr__(self, k, tuple(getattr(self, k)))
-        self.check()
+        for k,rule in _rules.items(): check_value(k, getattr(self, k), rule)
         if self.auto_augment: self.policy(32)
 
 # %% ../../nbs/42_augment.ipynb #32042264
 def _pair(v, most): return isinstance(v, tuple) and len(v) == 2 and 0 < v[0] <= v[1] <= most
-def _within(v, low, high): return isinstance(v, (int,float)) and low <= v <= high
+def _within(low, high, words): return (lambda v: isinstance(v, (int,float)) and low <= v <= high), words
 
-_choices = dict(crop=('rrc','pad'), remode=('pixel','rand','const'), interpolation=('bilinear','bicubic','random'),
-                crop_mode=('center','squash','border'))
-
-@patch
-def check(self:Augment):
-    "Refuse values that make no sense."
-    for k,names in _choices.items():
-        v = getattr(self, k)
-        check_option(v in names, k, v, ' or '.join(map(repr, names)))
-    check_option(_pair(self.scale, 1), 'scale', self.scale, "two shares, 0 < smallest ≤ largest ≤ 1")
-    check_option(_pair(self.ratio, 100), 'ratio', self.ratio, "two positive numbers, the smaller first")
-    for k in ('hflip','reprob'): check_option(_within(getattr(self, k), 0, 1), k, getattr(self, k), "a probability")
-    check_option(_within(self.color_jitter, 0, 10), 'color_jitter', self.color_jitter, "a number of at least 0")
-    check_option(self.repeated_aug in range(1, 101), 'repeated_aug', self.repeated_aug, "a whole number of at least 1")
-    check_option(_within(self.crop_pct, 1e-6, 1), 'crop_pct', self.crop_pct, "in (0, 1]")
+_rules = dict(
+    crop=one_of('rrc','pad'), crop_mode=one_of('center','squash','border'), repeated_aug=whole(1, 100),
+    remode=one_of('pixel','rand','const'), interpolation=one_of('bilinear','bicubic','random'),
+    scale=(lambda v: _pair(v, 1), "two shares, 0 < smallest ≤ largest ≤ 1"),
+    ratio=(lambda v: _pair(v, 100), "two positive numbers, the smaller first"),
+    hflip=_within(0, 1, "a probability"), reprob=_within(0, 1, "a probability"),
+    color_jitter=_within(0, 10, "a number of at least 0"), crop_pct=_within(1e-6, 1, "in (0, 1]"))
 
 # %% ../../nbs/42_augment.ipynb #5870a537
 @patch
@@ -181,7 +163,7 @@ def transforms(self:Augment,
 @patch
 def shortcuts(self:Augment,
     size # height and width of the images as they are, and as they shall be
-)->tuple: # for training and for evaluation a `ShiftFlip` that does the same, or None
+)->tuple: # for training and for evaluation a ShiftFlip that does the same, or None
     "What needs no image library, as nothing is resized and no colour changed."
     whole = ShiftFlip((0,0), 0.) if self.crop_pct == 1 else None
     if self.no_aug: return whole,whole
@@ -196,29 +178,15 @@ AUGMENTS = dict(
     finetune=Augment(auto_augment='tv-n2-m14', **_squash),
     pretrain=Augment(auto_augment='rand-m9-mstd0.5-inc1', reprob=0.25, repeated_aug=3))
 
-# %% ../../nbs/42_augment.ipynb #123faf6b
-def nearest(
-    name,  # what was asked for
-    names, # what there is
-    n=3,   # at most so many suggestions
-)->str:
-    "“did you mean …” for an unknown `name`."
-    names = list(names)
-    near = difflib.get_close_matches(str(name), names, n=n, cutoff=0.4) or names[:8]
-    return ', '.join(near)
-
 # %% ../../nbs/42_augment.ipynb #cf42cf3c
 def get_augment(
-    augment,  # a name in `AUGMENTS`, or an `Augment`
+    augment,  # a name in `AUGMENTS`, or an Augment
     **changes # to its fields; None: leave as it is; auto_augment='none': without
 )->Augment:
     "An augmentation by name, with changes."
     check_option(isinstance(augment, (str,Augment)), 'augment', augment, "one of " + ', '.join(AUGMENTS))
-    if isinstance(augment, str) and augment not in AUGMENTS:
-        raise ValueError(f"unknown augment {augment!r}; nearest names: {nearest(augment, AUGMENTS)}")
-    names = [f.name for f in fields(Augment)]
-    for k in changes:
-        if k not in names: raise ValueError(f"augmentation has no {k!r}; nearest names: {nearest(k, names)}")
+    if isinstance(augment, str): known(augment, AUGMENTS, "unknown augment")
+    for k in changes: known(k, [f.name for f in fields(Augment)], "augmentation has no")
     changes = {k:v for k,v in changes.items() if v is not None}
     if changes.get('auto_augment') == 'none': changes['auto_augment'] = ''
     return replace(augment if isinstance(augment, Augment) else AUGMENTS[augment], **changes)

@@ -13,8 +13,9 @@ from fastcore.meta import delegates
 from functools import partial
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from fastai.data.core import DataLoaders
-from .arrays import ImageLoaders, check_option, digits_dls, holdout_split
-from .augment import Augment, get_augment, nearest
+from ..checks import check_option, known
+from .arrays import ImageLoaders, digits_dls, holdout_split
+from .augment import Augment, get_augment
 from .folders import read_folder, read_imagenet
 from .loader import picture_dls
 from .sources import SOURCES, read_source
@@ -132,8 +133,8 @@ def _hold_out(parts, holdout):
 # %% ../../nbs/47_datasets.ipynb #caf523c4
 @delegates(ImageOptions)
 def image_dls(
-    dataset,  # a `Pictures`, or its name in `DATASETS`
-    **kwargs  # fields of `ImageOptions`, and of `Augment` to change them
+    dataset,  # a Pictures, or its name in `DATASETS`
+    **kwargs  # fields of ImageOptions, and of Augment to change them
 )->ImageLoaders:
     "DataLoaders for a data set of pictures."
     s = dataset if isinstance(dataset, Pictures) else DATASETS[dataset]
@@ -157,7 +158,7 @@ image_dls.__delwrap__ = ImageOptions   # where the words on its options stand: a
 # %% ../../nbs/47_datasets.ipynb #b84f99ea
 def _published(
     name,    # a key of `SOURCES`
-    **fields # of `Pictures`
+    **fields # of Pictures
 )->Pictures:
     "A row of the table for a data set that torchvision fetches."
     return Pictures(name=name, read=partial(read_source, name), classes=SOURCES[name].classes,
@@ -210,7 +211,7 @@ _digits = DataSet(title="scikit-learn's handwritten digits", images='1,257 + 180
                   lacks={k:why for why,names in _digits_lack.items() for k in names})
 
 # %% ../../nbs/47_datasets.ipynb #1f94d75b
-DATASETS = dict(digits=_digits, **_small_sets, **_large_sets, **_folder_sets) # name → `DataSet`
+DATASETS = dict(digits=_digits, **_small_sets, **_large_sets, **_folder_sets) # name → DataSet
 
 # %% ../../nbs/47_datasets.ipynb #cc0d01e6
 def datasets_table()->pd.DataFrame: # a row for each
@@ -223,7 +224,7 @@ def get_dataset(
     name # a key of `DATASETS`
 )->DataSet:
     "What is known of a data set."
-    if name not in DATASETS: raise ValueError(f"unknown data set {name!r}; nearest names: {nearest(name, DATASETS)}")
+    known(name, DATASETS, "unknown data set")
     return DATASETS[name]
 
 def dls_args(
@@ -240,10 +241,9 @@ def check_options(
     "Refuse options that a data set doesn't take, and say why."
     s = get_dataset(name)
     for k in options:
-        if k in s.options: continue
         if k in s.lacks:
             raise ValueError(f"data set {name!r} takes no {k}: {s.lacks[k]}. It takes {', '.join(s.options)}")
-        raise ValueError(f"data set {name!r} has no option {k!r}; nearest names: {nearest(k, s.options)}")
+        known(k, s.options, f"data set {name!r} has no option")
 
 # %% ../../nbs/47_datasets.ipynb #2a84c766
 def get_dls(
@@ -256,11 +256,12 @@ def get_dls(
     return (s.make or partial(image_dls, s))(**kwargs)
 
 # %% ../../nbs/47_datasets.ipynb #17c9ec2c
+#| include: false
 @delegates(image_dls, but='dataset', keep=True)
 def cifar_dls(
     data_dir='data', # directory that holds the files, or will
     classes=10,      # 10 or 100
-    **kwargs         # options of `image_dls`
+    **kwargs         # options of image_dls
 )->ImageLoaders:
     "CIFAR-10 or CIFAR-100: 32×32 pictures, 50,000 for training, 10,000 for the test."
     check_option(classes in (10,100), 'classes', classes, "10 or 100")
@@ -269,15 +270,15 @@ def cifar_dls(
 @delegates(image_dls, but='dataset', keep=True)
 def imagenet_dls(
     data_dir='data/imagenet', # directory with `train` and `val`, or with the archives
-    **kwargs                  # options of `image_dls`
+    **kwargs                  # options of image_dls
 )->ImageLoaders:
     "ImageNet (ILSVRC 2012), or any subset of its class folders."
     return get_dls('imagenet', data_dir=data_dir, **kwargs)
 
 @delegates(image_dls, but='dataset', keep=True)
 def folder_dls(
-    data_dir='data', # directory with a folder of images per class, or with `train`, `val` and perhaps `test`
-    **kwargs         # options of `image_dls`
+    data_dir='data', # directory with a folder of images per class, or with `train`, `val` and perhaps test
+    **kwargs         # options of image_dls
 )->ImageLoaders:
     "Images of your own: a folder per class, under `train` and `val` (and `test`), or split by `holdout`."
     return get_dls('folder', data_dir=data_dir, **kwargs)

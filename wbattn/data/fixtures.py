@@ -12,7 +12,10 @@ import torchvision.datasets as tvd
 from functools import partial
 from pathlib import Path
 from PIL import Image
-from .augment import nearest
+from timm.data import ImageNetInfo
+from torch import nn
+from ..checks import known
+from ..models import create
 
 # %% ../../nbs/44_fixtures.ipynb #062670aa
 def tiny_image(
@@ -95,11 +98,9 @@ def _folder(root, draw, y):
         for i,c in enumerate(labels): save_jpeg(root/part/f'thing {c}'/f'{i}.jpg', draw(c))
 
 def _imagenet(root, draw, y):
-    wnids = [f'n{1440764 + 1000*c:08d}' for c in range(1 + max(y['train']))]
+    wnids = ImageNetInfo().label_names()
     for i,c in enumerate(y['train']): save_jpeg(root/'train'/wnids[c]/f'{wnids[c]}_{i+1}.JPEG', draw(c))
     for i,c in enumerate(y['val'][::-1]): save_jpeg(root/'val'/wnids[c]/f'ILSVRC2012_val_{i+1:08d}.JPEG', draw(c))
-    words = ''.join(f'{w} thing {c}, object {c}\n' for c,w in enumerate(wnids))
-    (root/'LOC_synset_mapping.txt').write_text(words)
 
 # %% ../../nbs/44_fixtures.ipynb #b653e090
 _cifar10  = partial(_cifar, tv=tvd.CIFAR10, fine=False)
@@ -124,7 +125,7 @@ def write_tiny(
     seed=0           # of the images
 )->Path:             # `root`
     "A tiny generated copy of a data set, in its true format on disk."
-    if name not in _formats: raise ValueError(f"no tiny copy of {name!r}; nearest names: {nearest(name, _formats)}")
+    known(name, _formats, "no tiny copy of")
     (write,fixed,parts),root = _formats[name],Path(root)
     if fixed and classes not in (None,fixed): raise ValueError(f"classes={classes}; {name} has {fixed}")
     if root.is_dir() and any(root.iterdir()): raise FileExistsError(f"{str(root)!r} is not empty")
@@ -134,3 +135,14 @@ def write_tiny(
     labels = {p:rng.permutation(y) for p in parts}
     write(root, lambda c: tiny_image(int(c), size, rng), labels)
     return root
+
+# %% ../../nbs/44_fixtures.ipynb #e4904443
+def tiny_model(
+    family='eca', # 'eca', 'tost', 'dmst', 'crate' or 'xcit'
+    **kwargs      # of the model
+)->nn.Module:
+    "A digits model of a few tens of thousands of parameters, or fewer."
+    own = {} if family == 'crate' else dict(cls_attn_layers=1)
+    if family == 'eca': own['rank'] = 4
+    size = dict(embed_dim=32, depth=2, num_heads=2, extra_convs=1)
+    return create(f'wb_{family}_digits_patch2_8', **(size | own | kwargs))

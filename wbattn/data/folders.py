@@ -6,12 +6,12 @@
 __all__ = []
 
 # %% ../../nbs/45_folders.ipynb #1098beaf
-import io, os, tarfile
+import os
 import numpy as np, torch
 import torchvision.datasets as tvd
 from collections import Counter
 from pathlib import Path
-from timm.data import RealLabelsImagenet
+from timm.data import ImageNetInfo, RealLabelsImagenet
 from torchvision.datasets.folder import IMG_EXTENSIONS, make_dataset
 from .images import ImageSet
 
@@ -51,7 +51,7 @@ def _part_folders(
 
 # %% ../../nbs/45_folders.ipynb #9043809b
 def read_folder(
-    data_dir, # class folders, or `train`, `val` and perhaps `test` with class folders
+    data_dir, # class folders, or `train`, `val` and perhaps test with class folders
     **kwargs  # (of other readers, not needed here)
 )->tuple:     # dict of the parts ('train', 'val', 'test') as (images, labels); names of the classes
     "Images of your own, one folder per class."
@@ -66,40 +66,13 @@ def read_folder(
         raise FileNotFoundError(f"{len(classes)} class folders in {str(where['train'])!r}; {expected}")
     return {k:_read_class_folders(d, classes) for k,d in where.items()},classes
 
-# %% ../../nbs/45_folders.ipynb #62b681c6
-def _kaggle_words(root):
-    for d in (root, *list(root.resolve().parents)[:3]): # Kaggle's archive has the images three folders further down
-        f = d/'LOC_synset_mapping.txt'
-        if f.is_file(): return dict(line.strip().split(' ', 1) for line in f.read_text().splitlines() if ' ' in line)
-
-def _torchvision_words(root):
-    if not (root/'meta.bin').is_file(): return None
-    words,_ = torch.load(root/'meta.bin', weights_only=True)
-    return {k:', '.join(v) if isinstance(v, (tuple,list)) else v for k,v in words.items()}
-
-def _devkit_words(root):
-    from scipy.io import loadmat
-    mat,tar = 'ILSVRC2012_devkit_t12/data/meta.mat',root/'ILSVRC2012_devkit_t12.tar.gz'
-    if (root/mat).is_file(): f = root/mat
-    elif tar.is_file():
-        with tarfile.open(tar) as t: f = io.BytesIO(t.extractfile(mat).read())
-    else: return None
-    synsets = loadmat(f, squeeze_me=True)['synsets']
-    return {str(s['WNID']):str(s['words']) for s in synsets if s['num_children'] == 0}
-
 # %% ../../nbs/45_folders.ipynb #718af66d
-def _synset_words(
-    root # ImageNet's directory
-)->dict: # WordNet number → words, such as 'tench, Tinca tinca'; empty where no list is found
-    "What ImageNet's folders mean, from the lists that come with it."
-    root = Path(root)
-    return _kaggle_words(root) or _torchvision_words(root) or _devkit_words(root) or {}
-
 def _synset_names(
-    wnids,      # WordNet numbers
-    words:dict, # of `_synset_words`
-)->list:        # first word of each; the number comes along where two would be the same ('crane')
+    wnids # WordNet numbers
+)->list:  # first word of each; the number comes along where two would be the same ('crane')
     "Short and distinct names for ImageNet's classes."
+    info = ImageNetInfo()
+    words = {w:info.label_name_to_description(w) for w in info.label_names()}
     short = [words.get(w, w).split(',')[0] for w in wnids]
     times = Counter(short)
     return [s if times[s] == 1 else f'{s} ({w})' for s,w in zip(short, wnids)]
@@ -129,7 +102,7 @@ def read_imagenet(
     data_dir,      # directory with `train` and `val`, or with the original archives
     download=False,# unpack the archives?
     **kwargs       # (of other readers, not needed here)
-)->tuple:          # as `read_folder`, with 'train' and 'val'; names of the classes
+)->tuple:          # as read_folder, with 'train' and 'val'; names of the classes
     "ILSVRC 2012 in its folders."
     root = Path(data_dir)
     _unpack_imagenet(root, download)
@@ -137,7 +110,7 @@ def read_imagenet(
         expected = "expected such as val/n01440764/ILSVRC2012_val_00000293.JPEG"
         raise FileNotFoundError(f"the images in {str(root/'val')!r} lie in no class folders; {expected}")
     parts,wnids = read_folder(root)
-    return {k:parts[k] for k in ('train','val')},_synset_names(wnids, _synset_words(root))
+    return {k:parts[k] for k in ('train','val')},_synset_names(wnids)
 
 # %% ../../nbs/45_folders.ipynb #1cf95293
 def read_real()->dict: # 'ILSVRC2012_val_00000001.JPEG', … → list of the classes that are right
@@ -147,7 +120,7 @@ def read_real()->dict: # 'ILSVRC2012_val_00000001.JPEG', … → list of the cla
 # %% ../../nbs/45_folders.ipynb #2702715b
 def real_labels(
     ds:ImageSet,  # ImageNet's validation images, such as the `valid_ds` of its loaders
-    real=None,    # dict from file names; None: `read_real()`
+    real=None,    # dict from file names; None: read_real()
     classes=1000  # that the labels distinguish
 )->list:          # one list of classes for each image of `ds`, in its order
     "The ReaL labels of a data set's images, found by their file names."

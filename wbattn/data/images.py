@@ -101,7 +101,7 @@ class ImageSet(LabelledImages):
     "Pictures and labels; a batch is decoded and transformed when it is asked for."
     dtype = torch.uint8
     def __init__(self,
-        images,            # paths, pixels `n h w 3` (uint8), or anything `read_image` takes
+        images,            # paths, pixels `n h w 3` (uint8), or anything read_image takes
         y=None,            # labels `n`, or None where they are unknown
         vocab=(),          # names of the classes
         size=(224,224),    # height and width of what comes out

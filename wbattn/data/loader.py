@@ -60,7 +60,7 @@ _gone = [] # workers of loaders that no longer exist: stopped when the next ones
 class ImageDL(BatchDL):
     "fastai's `TfmdDL` over an `ImageSet`, with workers that persist."
     def __init__(self,
-        dataset,       # an `ImageSet`
+        dataset,       # an ImageSet
         bs=64,         # batch size
         shuffle=False, # a new order in every epoch
         num_workers=0, # processes that decode and augment; 0: this one
@@ -177,10 +177,10 @@ def after_iter(self:ImageDL):
 
 # %% ../../nbs/43_loader.ipynb #201a5f76
 def _image_set(
-    images,     # see `ImageSet`
+    images,     # see ImageSet
     y,          # labels
     vocab,      # class names
-    aug,        # an `Augment`
+    aug,        # an Augment
     size,       # height and width
     mean,       # colour of what is shifted into the image, three shares
     split_idx,  # 0: training, 1: evaluation
@@ -193,7 +193,7 @@ def _image_set(
     return ImageSet(images, y, vocab, size, aug.transforms(size, mean)[i], i, on_corrupt, fast)
 
 def _batch_tfms(
-    aug,   # an `Augment`
+    aug,   # an Augment
     mean,  # of each channel, in [0, 1]
     std,   # likewise
     train  # for training?
@@ -207,7 +207,7 @@ def _batch_tfms(
 def picture_dls(
     parts,                     # (images, labels) for training, validation, and perhaps test
     vocab,                     # class names
-    aug,                       # an `Augment`
+    aug,                       # an Augment
     size=(224,224),            # height and width
     bs=128,                    # training batch size
     val_bs=None,               # batch size of validation and test, `2*bs` unless given

@@ -144,14 +144,14 @@ def _map_labels(cells, rows, side_by_side):
 
 # %% ../../nbs/63_maps.ipynb #04f92f93
 def map_figure(
-    measure:Callable,    # `memberships` or `cls_attention`
+    measure:Callable,    # memberships or cls_attention
     model:nn.Module,     # that has what is measured
     images,              # PIL image, path, array of bytes or tensor `c h w`; or several: a list, or a tensor `b c h w`
     layers=-1,           # which of the layers measured, from 0: a number or several; None: all
     heads=None,          # which heads, from 0: a number or several; None: all
     titles=None,         # one for each image
     grid:tuple=None,     # rows and columns of patches; None: from the model and the size of the image
-    size=None,           # see `prepare_image`
+    size=None,           # see prepare_image
     opacity:float=0.75,  # of the maps over the image, in [0, 1]
     limits:str='figure', # colours span the 'figure', each 'map', or the 'full' range from 0 to 1
     axes=None,           # images times layers rows, 1 + heads columns; turned if several images of one layer
@@ -176,7 +176,7 @@ def map_figure(
 def membership_maps(
     model:nn.Module, # with operators that have a membership
     images,          # PIL image, path, array of bytes or tensor `c h w`; or several: a list, or a tensor `b c h w`
-    **kwargs         # of `map_figure`
+    **kwargs         # of map_figure
 )->Figure:
     "How much each patch of an image belongs to each head."
     return map_figure(memberships, model, images, **(dict(label='membership') | kwargs))
@@ -185,7 +185,7 @@ def membership_maps(
 def cls_attention_maps(
     model:nn.Module, # with a class token and attention that compares tokens
     images,          # PIL image, path, array of bytes or tensor `c h w`; or several: a list, or a tensor `b c h w`
-    **kwargs         # of `map_figure`
+    **kwargs         # of map_figure
 )->Figure:
     "Where in an image the class token looks."
     return map_figure(cls_attention, model, images, **(dict(label='attention') | kwargs))

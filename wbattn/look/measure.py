@@ -18,8 +18,8 @@ from timm.utils import unwrap_model
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from typing import Callable, NamedTuple
-from .watch import MissingQuantity, attention_kinds, attention_layers, is_operator, model_name, need_layers
-from .watch import operators, run_hooked, watch, widened
+from .watch import attention_layers, is_operator, lacks, model_name, need_layers, operators, run_hooked, watch
+from ..numerics import widen
 from ..ops.crate import ISTA, MSSA
 from ..ops.dotproduct import SoftmaxAttention
 from ..rates import coding_rate, effective_rank, spectrum_cdf, subspace_rate, variational_rate
@@ -39,7 +39,7 @@ def _codes_rate(s):
     "R_c of the codes in the subspaces."
     if s.U is None: return None
     if not s.unit_codes: return subspace_rate(s.Z, s.U, s.eps)
-    codes = torch.einsum('bnd,hdp->bhnp', widened(s.Z), widened(s.U))
+    codes = torch.einsum('bnd,hdp->bhnp', widen(s.Z), widen(s.U))
     return coding_rate(F.normalize(codes, dim=-1), s.eps).sum(-1) # p/(n ε²), as in R_c: a code has p entries
 
 def _variational(s): return None if s.Pi is None else variational_rate(s.Z, s.Pi.mT, s.U, s.eps)
@@ -49,11 +49,12 @@ def _own_objective(s):
     return s.op.objective(s.Z if s.U is None else s.Z.to(s.U.dtype))
 
 # %% ../../nbs/61_measure.ipynb #4bc95482
+#| include: false
 class Quantity(NamedTuple):
     "Something that is measured of the tokens of a layer."
     label:str   # for an axis
     unit:str    # for an axis
-    of:Callable # of `LayerTokens`: `b`, or None where the operator has none
+    of:Callable # of LayerTokens: `b`, or None where the operator has none
 
 QUANTITIES = dict(
     R=Quantity('$R(Z)$', 'nats', lambda s: coding_rate(s.Z, s.eps)),
@@ -113,30 +114,30 @@ def layer_rates(
     bs:int=64,       # batch size, if `x` is a tensor
 )->dict:             # key → means over images, a number a layer; key + '_std' → standard deviations (0 for one image)
     "What each attention layer does to the rates of its tokens."
-    model, what = unwrap_model(model), tuple(QUANTITIES if what is None else what)
+    what = tuple(QUANTITIES if what is None else what)
     for k in what: _one_of('what', k, tuple(QUANTITIES))
     _one_of('where', where, ('input', 'stream'))
     _one_of('normalize', normalize, (None, 'tokens', 'codes'))
     layers = need_layers(model)
     seen = [{} for _ in layers]
     def see(i, layer, Z, update, stream):
-        start = widened(Z if where == 'input' else stream)
+        start = widen(Z if where == 'input' else stream)
         tokens = {'input': Z, '': start}
-        if after: tokens['_after'] = start + widened(_scaled(layer.block, update))
+        if after: tokens['_after'] = start + widen(_scaled(layer.block, update))
         for k, v in _layer_values(layer, tokens, what, eps, normalize).items(): seen[i].setdefault(k, []).append(v)
     watch(model, x, see, layers, bs)
     return _over_images(seen)
 
 # %% ../../nbs/61_measure.ipynb #fdbbe8c6
 def layer_spectra(
-    model:nn.Module, # see `attention_layers`
+    model:nn.Module, # see attention_layers
     x,               # images `b c h w`, or a loader of them
     bs:int=64,       # batch size, if `x` is a tensor
 )->list:             # for each layer `d`, mean over images
     "Share of the energy in the strongest 1 … d directions of the tokens entering each attention layer."
-    layers = need_layers(unwrap_model(model))
+    layers = need_layers(model)
     seen = [0]*len(layers)
-    def see(i, layer, Z, *_): seen[i] = seen[i] + spectrum_cdf(widened(Z)).double().sum(0).cpu()
+    def see(i, layer, Z, *_): seen[i] = seen[i] + spectrum_cdf(widen(Z)).double().sum(0).cpu()
     count = watch(model, x, see, layers, bs)
     return [s/count for s in seen]
 
@@ -179,15 +180,14 @@ def memberships(
     "Membership of every patch in every head, layer by layer."
     model = unwrap_model(model)
     layers = attention_layers(model)
-    kinds = attention_kinds(model)
-    missing = f"{model_name(model)} has no membership Π: its attention ({kinds}) assigns no token to a group"
-    if not any(l.white_box for l in layers): raise MissingQuantity(missing)
+    missing = lacks(model, "has no membership Π: its attention ({kinds}) assigns no token to a group")
+    if not any(l.white_box for l in layers): raise missing
     seen, grid = [[] for _ in layers], _grid(model, x, grid)
     def see(i, layer, Z, *_):
         Pi = layer.op.membership(Z) if layer.white_box else None
         if Pi is not None: seen[i].append(_to_grid(Pi, grid, _prefix(model)))
     watch(model, x, see, layers, bs)
-    if not any(seen): raise MissingQuantity(missing)
+    if not any(seen): raise missing
     return [torch.cat(s) if s else None for s in seen]
 
 # %% ../../nbs/61_measure.ipynb #b64c3511
@@ -232,12 +232,11 @@ _comparing = MSSA, SoftmaxAttention, ClassAttn, Attention, AttentionRope, EvaAtt
 
 def _cls_modules(model):
     "The modules in which the class token attends."
-    if getattr(model, 'cls_token', None) is None: raise MissingQuantity(f"{model_name(model)} has no class token")
+    if getattr(model, 'cls_token', None) is None: raise lacks(model, "has no class token")
     found = [m for m in model.modules() if isinstance(m, ClassAttn)]
     found = found or [l.op for l in attention_layers(model) if isinstance(l.op, _comparing)]
     if found: return found
-    kinds = attention_kinds(model)
-    raise MissingQuantity(f"{model_name(model)} has no attention of the class token: {kinds} compares no tokens")
+    raise lacks(model, "has no attention of the class token: {kinds} compares no tokens")
 
 # %% ../../nbs/61_measure.ipynb #fe21ea6e
 def cls_attention(
@@ -253,8 +252,7 @@ def cls_attention(
     def enter(m, args): mode.open, mode.rows = True, []
     def leave(m, args, out):
         mode.open = False
-        if len(mode.rows) != 1:
-            raise MissingQuantity(f"{model_name(model)}: {type(m).__name__} doesn't show its attention")
+        if len(mode.rows) != 1: raise lacks(model, f"shows no attention in {type(m).__name__}")
         seen[found.index(m)].append(_to_grid(mode.rows[0], grid, max(1, _prefix(model))))
     hooks = [h for m in found for h in (m.register_forward_pre_hook(enter), m.register_forward_hook(leave))]
     with mode: run_hooked(model, x, bs, hooks)
@@ -265,12 +263,10 @@ def layer_bases(
     model:nn.Module, # with operators that have bases
 )->dict:             # number of the layer, from 0 → its bases `h d p`
     "The subspaces of each layer that has some."
-    model = unwrap_model(model)
     found = {i: l.op.bases() for i, l in enumerate(attention_layers(model)) if l.white_box}
     found = {i: U.detach().float() for i, U in found.items() if U is not None}
     if found: return found
-    kinds = attention_kinds(model)
-    raise MissingQuantity(f"{model_name(model)} has no subspaces: its attention ({kinds}) has no bases")
+    raise lacks(model, "has no subspaces: its attention ({kinds}) has no bases")
 
 def subspace_coherence(
     model:nn.Module, # with operators that have bases
@@ -290,21 +286,20 @@ def subspace_overlap(
     return torch.einsum('kdp,ldq->klpq', Q, Q).square().sum((2, 3))/U.shape[2]
 
 # %% ../../nbs/61_measure.ipynb #66559869
+def _steppers(model): return [o for o in operators(model) if hasattr(o, 'alpha') and hasattr(o, 'beta')]
+
 def has_step_sizes(
-    op:nn.Module, # an operator
+    model:nn.Module, # any
 )->bool:
-    "Does an operator show an α and a β?"
-    return hasattr(op, 'alpha') and hasattr(op, 'beta')
+    "Does an operator of the model show an α and a β?"
+    return bool(_steppers(model))
 
 def step_sizes(
-    model:nn.Module, # with operators that have `alpha` and `beta`
+    model:nn.Module, # with operators that have alpha and beta
 )->dict:             # 'alpha' and 'beta' → a number for each layer that has them
     "The step sizes α of expansion and β of compression, by layer."
-    model = unwrap_model(model)
-    ops = [o for o in operators(model) if has_step_sizes(o)]
-    if not ops:
-        kinds = attention_kinds(model)
-        raise MissingQuantity(f"{model_name(model)} has no step sizes α and β: its attention is {kinds}")
+    ops = _steppers(model)
+    if not ops: raise lacks(model, "has no step sizes α and β: its attention is {kinds}")
     return {k: torch.stack([getattr(o, k).detach().float().mean() for o in ops]).tolist() for k in ('alpha', 'beta')}
 
 # %% ../../nbs/61_measure.ipynb #faec5778
@@ -330,20 +325,17 @@ def has_sparsity(
     return any(isinstance(m, ISTA) for m in model.modules()) or any(hasattr(o, 'mask') for o in operators(model))
 
 def layer_sparsity(
-    model:nn.Module, # with `ISTA` modules, or operators that have a `mask`
+    model:nn.Module, # with ISTA modules, or operators that have a mask
     x,               # images `b c h w`, or a loader of them
     bs:int=64,       # batch size, if `x` is a tensor
 )->dict:             # 'nonzero_codes' (ISTA), 'dead_heads' and 'dead_tokens' (DMSA) → shares by layer, mean over images
     "How sparse ISTA's codes are, and what DMSA's soft thresholds switch off, layer by layer."
-    model = unwrap_model(model)
     if not has_sparsity(model):
-        kinds = attention_kinds(model)
-        missing = f"{model_name(model)} has no ISTA and no masks"
-        raise MissingQuantity(f"{missing}: its attention ({kinds}) switches no head off")
+        raise lacks(model, "has no ISTA and no masks: its attention ({kinds}) switches no head off")
     total = {}
     def note(i, shares):
         for k, v in shares.items():
             layers = total.setdefault(k, {})
             layers[i] = layers.get(i, 0.) + v.sum().item()
-    count = run_hooked(model, x, bs, _sparsity_hooks(model, note))
+    count = run_hooked(unwrap_model(model), x, bs, _sparsity_hooks(model, note))
     return {k: [v/count for v in layers.values()] for k, layers in total.items()}

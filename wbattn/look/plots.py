@@ -56,7 +56,7 @@ def use_axes(
     axes,          # the caller's, or None
     rows:int=1,    # of axes
     cols:int=1,    # of axes
-    **kwargs       # of `new_figure`, if there are none yet
+    **kwargs       # of new_figure, if there are none yet
 )->tuple:          # a figure, and its axes `rows cols`
     "The caller's axes, or new ones."
     if axes is None: return new_figure(rows, cols, **kwargs)
@@ -158,7 +158,7 @@ def _rate_legend(fig, ax, own_axes):
 
 # %% ../../nbs/62_plots.ipynb #a78807b8
 def plot_layer_rates(
-    rates:dict,      # of `layer_rates`, or several under names: {'before training': …, 'after training': …}
+    rates:dict,      # of layer_rates, or several under names: {'before training': …, 'after training': …}
     what:list=None,  # keys of `QUANTITIES`, one panel each; None: all that are there
     after:bool=None, # also draw the rates after each operator's step; None: if there is but one model
     axes=None,       # to draw in, one for each panel
@@ -184,7 +184,7 @@ def _curves(loss_ax, error_ax, log, alpha):
     error_ax.plot(epochs, [100*(1 - r['accuracy']) for r in log], color=ORANGE, alpha=alpha, ls='--')
 
 def learning_curves(
-    logs:list, # the log of a run, as `read_log` returns it, or several (one line each)
+    logs:list, # the log of a run, as read_log returns it, or several (one line each)
     axes=None, # two, to draw in
 )->Figure:
     "Losses and validation error by epoch."
@@ -252,7 +252,7 @@ def plot_subspaces(
 
 # %% ../../nbs/62_plots.ipynb #fdbbe8c6
 def plot_spectra(
-    model:nn.Module, # see `attention_layers`
+    model:nn.Module, # see attention_layers
     x,               # images `b c h w`, or a loader of them
     layers=None,     # which, from 0: a number or several; None: all
     axes=None,       # one
@@ -284,7 +284,7 @@ def _draw_steps(ax, values, **style): ax.plot(range(1, len(values) + 1), values,
 
 # %% ../../nbs/62_plots.ipynb #2644c226
 def plot_step_sizes(
-    model,     # with operators that have `alpha` and `beta`; or several under names: {'r = 5': model, …}
+    model,     # with operators that have alpha and beta; or several under names: {'r = 5': model, …}
     axes=None, # one; for several models two, α and β
 )->Figure:
     "The step sizes α of expansion and β of compression, by layer."

@@ -13,12 +13,11 @@ from fastai.torch_core import rank_distrib
 from fastcore.basics import patch
 from matplotlib.figure import Figure
 from pathlib import Path
-from timm.utils import unwrap_model
 from torch import Tensor, nn
 from typing import Callable
 from .measure import QUANTITIES, has_sparsity, has_step_sizes, layer_rates, layer_sparsity, step_sizes
 from .plots import layer_bar, layer_color, use_axes
-from .watch import MissingQuantity, attention_layers, operators
+from .watch import MissingQuantity, attention_layers
 from ..train.checkpoint import rng_state, set_rng_state
 from ..train.logs import write_whole
 
@@ -69,7 +68,7 @@ def plot_history(
 
 # %% ../../nbs/64_record.ipynb #15d6d413
 class Recorder(Callback):
-    "Measure a model every few steps at a bounded cost, into a CSV file; a subclass says what, in `measure`."
+    "Measure a model every few steps at a bounded cost, into a CSV file; a subclass says what, and of which models."
     order, remove_on_fetch, file_name, budget = 70, True, 'record.csv', 0.01
     def __init__(self,
         path=None,         # CSV file; None: keep the rows in `rows` only
@@ -86,12 +85,6 @@ class Recorder(Callback):
         if every is not None and every < 1: raise ValueError(f"every={every}; expected a number of steps, at least 1")
         self.rows, self.cost, self.running = [], 0., False
     def measure(self)->dict: raise NotImplementedError # name → a number for each layer
-    @staticmethod
-    def fits(
-        model:nn.Module, # about to be trained
-    )->bool:
-        "Has the model what is recorded?"
-        return True
 
 # %% ../../nbs/64_record.ipynb #d5c3a467
 @patch
@@ -159,44 +152,27 @@ def after_train(self:Recorder):
 class RecordRates(Recorder):
     "R and R_c of the tokens entering each attention layer, on a fixed small batch."
     file_name, budget, what = 'layer_rates.csv', 0.03, ('R', 'Rc')
+    fits = staticmethod(attention_layers)
     def measure(self)->dict:
         "Means over images."
         rates = layer_rates(self.model, self.x, what=self.what, after=False)
         return {k: v for k, v in rates.items() if k in self.what}
-    @staticmethod
-    def fits(
-        model:nn.Module, # about to be trained
-    )->bool:
-        "Has it attention layers?"
-        return bool(attention_layers(model))
 
 # %% ../../nbs/64_record.ipynb #0f37d3fc
 class RecordStepSizes(Recorder):
     "ECA's step sizes α and β."
-    file_name = 'step_sizes.csv'
+    file_name, fits = 'step_sizes.csv', staticmethod(has_step_sizes)
     def measure(self)->dict:
         "Alpha and beta."
         return step_sizes(self.model)
-    @staticmethod
-    def fits(
-        model:nn.Module, # about to be trained
-    )->bool:
-        "Has it step sizes?"
-        return any(map(has_step_sizes, operators(model)))
 
 # %% ../../nbs/64_record.ipynb #803e0cd1
 class RecordSparsity(Recorder):
     "How sparse ISTA's codes are, and what DMSA's thresholds switch off, on a fixed small batch."
-    file_name = 'sparsity.csv'
+    file_name, fits = 'sparsity.csv', staticmethod(has_sparsity)
     def measure(self)->dict:
         "Shares."
         return layer_sparsity(self.model, self.x)
-    @staticmethod
-    def fits(
-        model:nn.Module, # about to be trained
-    )->bool:
-        "Does it make zeros?"
-        return has_sparsity(model)
 
 # %% ../../nbs/64_record.ipynb #c48a7281
 RECORDERS = RecordRates, RecordStepSizes, RecordSparsity
@@ -210,5 +186,4 @@ def recorders(
     live:bool=False,  # draw after every epoch (in a notebook)
 )->list:              # fastai callbacks
     "The recorders that have something to record in this model."
-    model = unwrap_model(model)
     return [c(Path(directory)/c.file_name if directory else None, live=live) for c in RECORDERS if c.fits(model)]

@@ -19,7 +19,7 @@ from .measure import cls_attention, head_diversity, layer_rates, memberships
 from .plots import BLUE, NotebookFigure, figure_png, plot_layer_rates, plot_spectra, plot_step_sizes
 from .plots import plot_subspaces, spread, use_axes
 from .record import plot_history
-from .watch import MissingQuantity, attention_kinds, attention_layers, evaluating, model_name, to_model
+from .watch import MissingQuantity, attention_kinds, attention_layers, evaluating, lacks, model_name, to_model
 from ..train.logs import write_whole
 
 # %% ../../nbs/65_report.ipynb #b0006e43
@@ -31,7 +31,7 @@ def class_probabilities(
     model = unwrap_model(model)
     with evaluating(model): y = model(to_model(x, model))
     if not isinstance(y, Tensor) or y.dim() != 2 or getattr(model, 'num_classes', 1) == 0:
-        raise MissingQuantity(f"{model_name(model)} has no head that gives one number for each class")
+        raise lacks(model, "has no head that gives one number for each class")
     return y.float().softmax(-1).cpu()
 
 # %% ../../nbs/65_report.ipynb #e1745c01
@@ -42,9 +42,9 @@ def _class_names(model, n, labels):
 
 def plot_prediction(
     model:nn.Module,  # a classifier
-    image,            # see `prepare_image`
+    image,            # see prepare_image
     labels:list=None, # names of the classes; None: the model's own, or numbers
-    size=None,        # see `prepare_image`
+    size=None,        # see prepare_image
     axes=None,        # two
 )->Figure:
     "The image, and the most probable classes."
@@ -65,18 +65,18 @@ def plot_prediction(
 class Subject(NamedTuple):
     "What a report is about."
     model:nn.Module     # a model of the zoo, of timm's, or any with operators in it
-    image:object        # see `prepare_image`
+    image:object        # see prepare_image
     x:Tensor            # the image as the model takes it `1 c h w`
     labels:list         # names of the classes, or None
-    size:object         # see `prepare_image`
+    size:object         # see prepare_image
     records:tuple       # CSV files of recorders
 
-SECTIONS = {} # title → (text, function of a `Subject`), in the order of the report
+SECTIONS = {} # title → (text, function of a Subject), in the order of the report
 
 def section(
     title:str,   # of the section
     text:str='', # what is to be seen in it
-):               # decorator of a function: `Subject` → a figure, or a list of them, or either with a further sentence
+):               # decorator of a function: Subject → a figure, or a list of them, or either with a further sentence
     "Put a section into every report."
     def add(draw):
         SECTIONS[title] = text, draw
@@ -143,11 +143,11 @@ def _make_section(title, text, draw, subject):
 
 def explanation(
     model:nn.Module,  # a model of the zoo, of timm's, or any with operators in it
-    image,            # see `prepare_image`
+    image,            # see prepare_image
     labels:list=None, # names of the classes; None: the model's own, or numbers
-    size=None,        # see `prepare_image`
+    size=None,        # see prepare_image
     records=(),       # CSV files of recorders
-)->list:              # of `Section`
+)->list:              # of Section
     "Everything the model has to show about an image, section by section."
     model = unwrap_model(model)
     subject = Subject(model, image, prepare_image(model, image, size)[0], labels, size, tuple(records))
@@ -213,10 +213,10 @@ def _title(model, image):
 # %% ../../nbs/65_report.ipynb #d5b99172
 def explain(
     model:nn.Module,    # a model of the zoo, of timm's, or any with operators in it
-    image,              # see `prepare_image`
+    image,              # see prepare_image
     out='explain.html', # file to write: .html or .png
     labels:list=None,   # names of the classes; None: the model's own, or numbers
-    size=None,          # see `prepare_image`
+    size=None,          # see prepare_image
     records=(),         # CSV files of recorders
     title:str=None,     # of the report; None: the names of model and image
 )->Path:                # the file

@@ -14,6 +14,7 @@ from timm.models.xcit import XCA as TimmXCA
 from timm.utils import unwrap_model
 from torch import Tensor, nn
 from typing import Callable, NamedTuple
+from ..numerics import widen
 
 # %% ../../nbs/60_watch.ipynb #5a9aa3f7
 class MissingQuantity(ValueError):
@@ -39,7 +40,7 @@ _timm_attention = Attention, AttentionRope, EvaAttention, TimmXCA
 
 def attention_layers(
     model:nn.Module, # a model of the zoo, of timm's, or any with operators in it
-)->list:             # of `AttentionLayer`, the outermost ones, in order
+)->list:             # of AttentionLayer, the outermost ones, in order
     "The attention layers of a model."
     model, found = unwrap_model(model), []
     for name, m in model.named_modules():
@@ -61,20 +62,28 @@ def model_name(
     model:nn.Module, # any
 )->str:
     "The name a model goes by."
+    model = unwrap_model(model)
     return (getattr(model, 'pretrained_cfg', None) or {}).get('architecture') or type(model).__name__
 
 def attention_kinds(
-    model:nn.Module, # see `attention_layers`
+    model:nn.Module, # see attention_layers
 )->str:
     "The kinds of attention in a model."
     return ', '.join(dict.fromkeys(type(l.op).__name__ for l in attention_layers(model))) or 'none'
 
+def lacks(
+    model:nn.Module, # any
+    said:str,        # what it has not; {kinds} stands for the kinds of its attention
+)->MissingQuantity:
+    "The error that says what a model has not."
+    return MissingQuantity(f"{model_name(model)} {said.format(kinds=attention_kinds(model))}")
+
 def need_layers(
-    model:nn.Module, # see `attention_layers`
+    model:nn.Module, # see attention_layers
 )->list:
-    "The attention layers of a model; `MissingQuantity` if there are none."
+    "The attention layers of a model; an error if there are none."
     layers = attention_layers(model)
-    if not layers: raise MissingQuantity(f"{model_name(model)} has no attention layer that is known here")
+    if not layers: raise lacks(model, "has no attention layer that is known here")
     return layers
 
 # %% ../../nbs/60_watch.ipynb #3c11c763
@@ -137,24 +146,17 @@ def _watch_layer(i, layer, see):
     return hooks + [layer.block.register_forward_pre_hook(enter)]
 
 def watch(
-    model:nn.Module, # see `attention_layers`
+    model:nn.Module, # see attention_layers
     x,               # images `b c h w`, or a loader
     see:Callable,    # called as `see(i, layer, tokens, update, stream)` when layer i has run; all `b n d`
-    layers:list=None,# of `attention_layers(model)`; None: all
+    layers:list=None,# of attention_layers(model); None: all
     bs:int=64,       # a tensor of images is run in batches of this size
 )->int:              # number of images
     "Run a model and watch each attention layer: what enters the operator, its update, and what enters the block."
-    model = unwrap_model(model)
     layers = attention_layers(model) if layers is None else layers
-    return run_hooked(model, x, bs, [h for i, l in enumerate(layers) for h in _watch_layer(i, l, see)])
+    return run_hooked(unwrap_model(model), x, bs, [h for i, l in enumerate(layers) for h in _watch_layer(i, l, see)])
 
 # %% ../../nbs/60_watch.ipynb #a1fd5df9
-def widened(
-    t:Tensor, # any
-)->Tensor:    # in float32, or wider if it was
-    "At least single precision."
-    return t.to(torch.promote_types(t.dtype, torch.float32))
-
 def operator_tokens(
     model:nn.Module, # with operators in it
     x,               # images `b c h w`, or a loader
@@ -162,5 +164,5 @@ def operator_tokens(
     "Tokens entering each operator."
     layers = [l for l in attention_layers(model) if l.white_box]
     seen = [[] for _ in layers]
-    watch(model, x, lambda i, layer, Z, *_: seen[i].append(widened(Z)), layers)
+    watch(model, x, lambda i, layer, Z, *_: seen[i].append(widen(Z)), layers)
     return [torch.cat(s) for s in seen]

@@ -245,7 +245,7 @@ def forward_cls(self:WhiteBoxTransformer,
 # %% ../../nbs/31_transformer.ipynb #3aa82dfa
 @patch
 def forward_head(self:WhiteBoxTransformer,
-    x:Tensor,              # `b 1+n d` from `forward_features`
+    x:Tensor,              # `b 1+n d` from forward_features
     pre_logits:bool=False, # stop before the linear layer
 )->Tensor:                 # logits `b c`
     "Pooling and the linear head."

@@ -70,7 +70,7 @@ def save_model(
 
 # %% ../../nbs/33_weights.ipynb #9fb9b357
 def load_model(
-    path:str|Path, # directory written by `save_model`
+    path:str|Path, # directory written by save_model
     **kwargs,      # changes: another num_classes starts a fresh head
 )->nn.Module:      # in evaluation mode
     "Read back what `save_model` wrote."
@@ -271,34 +271,22 @@ def published(
     return name, kwargs, state
 
 # %% ../../nbs/33_weights.ipynb #ac72eb12
+def differences(
+    state:dict, # weights
+    want:dict,  # weights of the model that is to get them
+    free=(),    # names that may differ
+)->tuple:       # names that are missing, names that are extra, and what has another shape
+    "What keeps weights from being those of a model."
+    wrong = [f'{k}: {tuple(state[k].shape)} for {tuple(v.shape)}' for k, v in want.items()
+             if k not in free and k in state and state[k].shape != v.shape]
+    return sorted(want.keys() - state.keys() - set(free)), sorted(state.keys() - want.keys() - set(free)), wrong
+
 def _check_state(state, name, kwargs):
     "Refuse weights unless they have the keys and shapes of that model."
     try:
         with torch.device('meta'): want = create(name, **kwargs).state_dict()
     except TypeError as e: raise ValueError(f"{name}: {e}") from e
-    missing, extra = sorted(want.keys() - state.keys()), sorted(state.keys() - want.keys())
-    wrong = [f'{k}: {tuple(state[k].shape)} for {tuple(v.shape)}' for k, v in want.items()
-             if k in state and state[k].shape != v.shape]
+    missing, extra, wrong = differences(state, want)
     if missing or extra or wrong:
         raise ValueError(f"not the weights of {name} with {kwargs}; under our names, "
                          f"missing: {missing[:8]}, extra: {extra[:8]}, of another shape: {wrong[:8]}")
-
-# %% ../../nbs/33_weights.ipynb #96e6551b
-def tost_state_dict(
-    state:dict, # published ToST weights: a state dict, or a training checkpoint that holds one as `model`
-)->dict:        # the same tensors under the names of `wb_tost_*`
-    "Published ToST weights under our names; `ValueError` for any other set of keys or shapes."
-    name, _, state = published(state)
-    if '_tost_' not in name: raise ValueError(f"not the weights of a ToST model but of one like {name}")
-    return state
-
-def crate_state_dict(
-    state:dict,             # published CRATE weights: a state dict, or a checkpoint that holds one as `state_dict`
-    in_chans:int=3,         # channels of the images
-    img_size:int|tuple|None=None, # height and width; None: a square
-)->dict:                    # the same tensors under the names of `wb_crate_*`
-    "Published CRATE weights under our names; `ValueError` for any other set of keys or shapes."
-    size = {} if img_size is None else dict(img_size=img_size)
-    name, _, state = published(state, num_heads=1, in_chans=in_chans, **size)
-    if '_crate_' not in name: raise ValueError(f"not the weights of a CRATE model but of one like {name}")
-    return state

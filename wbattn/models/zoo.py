@@ -6,13 +6,13 @@
 __all__ = ['frame', 'families', 'zoo', 'arguments', 'build', 'list_models', 'create', 'macs']
 
 # %% ../../nbs/32_models.ipynb #9e3c9352
-import difflib
 import timm
 import torch
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from timm.models import build_model_with_cfg, generate_default_cfgs, register_model
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
+from ..checks import known
 from .transformer import WhiteBoxTransformer, fit_positions
 
 # %% ../../nbs/32_models.ipynb #a70cb3fa
@@ -127,13 +127,11 @@ def list_models(
 
 # %% ../../nbs/32_models.ipynb #8625da5d
 def create(
-    arch:str,  # a name of `list_models()`, or any other of timm's
+    arch:str,  # a name of list_models(), or any other of timm's
     **kwargs,  # of the model: img_size, patch_size, in_chans, num_classes, drop_path_rate, attn, mlp, rank, …
 )->nn.Module:
     "A model by name; an unknown name is answered with the nearest ones."
-    if not timm.is_model(arch):
-        near = difflib.get_close_matches(arch, list_models(), n=3, cutoff=0.3) or list_models()
-        raise ValueError(f"unknown arch {arch!r}; nearest names: {', '.join(near)}")
+    if not timm.is_model(arch): known(arch, list_models(), "unknown arch")
     if arch.startswith('wb_'): return timm.model_entrypoint(arch)(**kwargs)
     model = timm.create_model(arch, **kwargs)
     if not hasattr(model, 'model_args'): model.model_args = kwargs

@@ -8,9 +8,8 @@ __all__ = ['wbattn_train', 'wbattn_eval', 'wbattn_predict', 'wbattn_explain']
 # %% ../../nbs/76_cli.ipynb #9dc45440
 import argparse, functools, inspect, math, os, re, shlex, shutil, sys
 from contextlib import nullcontext
-from dataclasses import MISSING, field, fields, is_dataclass, make_dataclass
+from dataclasses import MISSING, fields
 from importlib.metadata import entry_points
-from fastcore.docments import docments
 from .options import EvalOptions, ExplainOptions, PredictOptions, TrainOptions
 
 # %% ../../nbs/76_cli.ipynb #cd22951b
@@ -105,22 +104,6 @@ def option_parser(
     if 'debug' not in group: parser.add_argument('--debug', action='store_true', help="show tracebacks")
     return parser
 
-# %% ../../nbs/76_cli.ipynb #795f9377
-def _record(func):
-    "The record of options that is a function's only parameter; None if it has others."
-    first, *more = inspect.signature(func).parameters.values()
-    return first.annotation if not more and is_dataclass(first.annotation) else None
-
-# %% ../../nbs/76_cli.ipynb #9ad4bd5c
-def _made_record(func):
-    "A record made of the parameters of a function."
-    said = docments(func, full=True)
-    def declared(p):
-        default = MISSING if p.default is p.empty else p.default
-        return p.name, p.annotation, field(default=default, metadata=dict(help=said[p.name].docment or ''))
-    params = inspect.signature(func).parameters.values()
-    return make_dataclass(func.__name__, map(declared, params), namespace=dict(__doc__='options'), kw_only=True)
-
 # %% ../../nbs/76_cli.ipynb #eb6f3b6a
 def hyphened(
     argv, # what was typed
@@ -131,7 +114,7 @@ def hyphened(
 
 # %% ../../nbs/76_cli.ipynb #eccf695b
 def command(
-    func=None,  # of one record of options, or of parameters that are declared with comments
+    func=None,  # of one parameter, a record of options
     examples='' # shown at the end of `--help`
 ):
     "Make a command of a function: called without arguments, it reads the command line."
@@ -145,11 +128,10 @@ def command(
 # %% ../../nbs/76_cli.ipynb #34d1992a
 def _call(func, examples, argv):
     "Parse a command line, and call the function."
-    record = _record(func)
-    cls = record or _made_record(func)
+    [parameter] = inspect.signature(func).parameters.values()
+    cls = parameter.annotation
     said = vars(option_parser(cls, func.__name__, func.__doc__, examples).parse_args(hyphened(argv)))
-    said = {f.name: said[f.name] for f in fields(cls) if f.name in said}
-    return func(record(**said)) if record else func(**said)
+    return func(cls(**{f.name: said[f.name] for f in fields(cls) if f.name in said}))
 
 # %% ../../nbs/76_cli.ipynb #054e7128
 @command(examples="""  wbattn_train

@@ -19,17 +19,16 @@ from fastai.data.transforms import get_image_files
 from ..data import check_options, dls_args, get_dls, read_image, real_accuracy, real_labels
 from ..train.callbacks import amp_mode
 from ..train.checkpoint import versions
-from ..train.learner import data_shape
-from ..train.logs import write_whole
+from ..train.learner import check_model, data_shape
 from ..look import explain, membership_maps
 from .options import EvalOptions, ExplainOptions, PredictOptions
 from .start import RECORDS, Pretrained, pick_device, read_pretrained, set_threads
 from .scores import predictions, scores
-from .runs import write_json
+from .runs import save_figure, write_json
 
 # %% ../../nbs/75_evaluate.ipynb #6a1640f2
 def open_pretrained(
-    o, # `EvalOptions`, `PredictOptions` or `ExplainOptions`
+    o, # EvalOptions, PredictOptions or ExplainOptions
 )->Pretrained:
     "The weights that the options name, prepared as the options say."
     set_threads(o.threads)
@@ -146,18 +145,11 @@ def position_figure(
     ax.set(xscale='log', xlabel='tokens read', ylabel='bits per byte' if size else 'bits per token')
     return fig
 
-# %% ../../nbs/75_evaluate.ipynb #ccbc2094
-def _fits_data(found, dls):
-    "`ValueError` unless model and data have the same classes and channels."
-    classes, chans, size = data_shape(dls)
-    for k, v in dict(num_classes=classes, in_chans=chans).items():
-        if found.kwargs.get(k, v) != v: raise ValueError(f"{k}={found.kwargs[k]} in the model, but the data have {v}")
-    return size
-
 # %% ../../nbs/75_evaluate.ipynb #d4c09dc0
 def _evaluate(found, o, dls, device):
     "Scores of one part, and the predictions behind them."
-    dl, size = dls.loaders[part_index(dls, o.part)], _fits_data(found, dls)
+    dl, (classes, chans, size) = dls.loaders[part_index(dls, o.part)], data_shape(dls)
+    check_model(dict(num_classes=classes, in_chans=chans), found.kwargs.get)
     sized = {'img_size': size} if found.arch.startswith('wb_') and len(size) == 2 else {}      # a text has one length
     model = found.model(**sized).to(device)
     p = predictions(model, dl, amp=amp_mode(o.amp, device))
@@ -169,9 +161,9 @@ def _evaluate(found, o, dls, device):
 
 # %% ../../nbs/75_evaluate.ipynb #e083129b
 def evaluate_run(
-    checkpoint, # see `read_pretrained`
-    **options   # of `EvalOptions`: data, part, img_size, crop_pct, interpolation, amp, out, …
-)->dict:        # see `scores`; images_per_s; real: accuracy on ReaL labels, for ImageNet
+    checkpoint, # see read_pretrained
+    **options   # of EvalOptions: data, part, img_size, crop_pct, interpolation, amp, out, …
+)->dict:        # see scores; images_per_s; real: accuracy on ReaL labels, for ImageNet
     "Evaluate the model that a run left, or that others published."
     o = EvalOptions.of(checkpoint=checkpoint, **options)
     found, device = open_pretrained(o), pick_device(o.device)
@@ -192,7 +184,7 @@ def _write_evaluation(out, res, p, names, path):
     "The numbers and the figure."
     out.mkdir(parents=True, exist_ok=True)
     fig = position_figure(res) if 'tokens' in res else confusion_figure(p['y'], p['top'][:, 0], names)
-    write_whole(out/f"{'positions' if 'tokens' in res else 'confusion'}-{res['part']}.png", lambda f: fig.savefig(f, dpi=110, format='png'))
+    save_figure(fig, out/f"{'positions' if 'tokens' in res else 'confusion'}-{res['part']}.png")
     write_json(out/f"evaluation-{res['part']}.json", dict(res, checkpoint=path, versions=versions()))
 
 # %% ../../nbs/75_evaluate.ipynb #d0407460
@@ -200,9 +192,8 @@ def _draw_map(model, x, png, title, layer):
     "The membership map of one picture; None where the operator has none."
     try: fig = membership_maps(model, x[None], layers=layer, titles=[title])
     except ValueError: return None
-    if fig is None: return None
     png.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(png, lambda f: fig.savefig(f, dpi=110, format='png'))
+    save_figure(fig, png)
     return str(png)
 
 # %% ../../nbs/75_evaluate.ipynb #22a294a5
@@ -214,9 +205,9 @@ def _likeliest(ps, names, k):
 # %% ../../nbs/75_evaluate.ipynb #044f8f1a
 @torch.no_grad()
 def predict_images(
-    checkpoint, # see `read_pretrained`
+    checkpoint, # see read_pretrained
     images,     # files and folders
-    **options   # of `PredictOptions`: topk, layer, bs, crop_pct, out, …
+    **options   # of PredictOptions: topk, layer, bs, crop_pct, out, …
 )->list:        # for each image: its file, the likeliest classes with their probabilities, and the file of the map
     "What a trained model sees in pictures."
     o = PredictOptions.of(checkpoint=checkpoint, images=images, **options)
@@ -243,9 +234,9 @@ def _shown(image, cut):
 
 # %% ../../nbs/75_evaluate.ipynb #9d8cce8a
 def explain_run(
-    checkpoint, # see `read_pretrained`
+    checkpoint, # see read_pretrained
     image,      # file of a picture, PIL image, array, or tensor prepared for the model
-    **options   # of `ExplainOptions`: out, crop_pct, device, …
+    **options   # of ExplainOptions: out, crop_pct, device, …
 )->Path:        # the file
     "A report of what the model that a run left, or that others published, does with a picture."
     o = ExplainOptions.of(checkpoint=checkpoint, image=image, **options)

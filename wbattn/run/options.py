@@ -6,55 +6,26 @@
 __all__ = ['opt', 'Options', 'TrainOptions', 'EvalOptions', 'PredictOptions', 'ExplainOptions']
 
 # %% ../../nbs/70_options.ipynb #707f3815
-import math
 from dataclasses import MISSING, dataclass, field, fields
-from numbers import Real
 from fastcore.basics import patch
+from ..checks import SHARE, check_value, known, one_of, whole
 
 # %% ../../nbs/70_options.ipynb #40f0d793
 def opt(
     default,  # value when nothing is said; `MISSING`: must be said
     help,     # a line for people
-    **more,   # `valid`: test and its words, see `whole`; `part`: whose option it is; `nargs`; `flags`
+    **more,   # `valid`: test and its words, see whole; `part`: whose option it is; `nargs`; `flags`
 ):            # a field of a dataclass
     "Declare an option."
     return field(default=default, metadata=dict(help=help, **more))
-
-# %% ../../nbs/70_options.ipynb #89747c90
-def one_of(
-    *values,  # what there is to choose from
-)->tuple:     # test of a value, and what it expects
-    "These values are right, and no other."
-    return values.__contains__, ' or '.join(map(repr, values))
-
-SHARE = (lambda v: isinstance(v, Real) and 0 < v <= 1), "in (0, 1]"
-
-# %% ../../nbs/70_options.ipynb #b59e129c
-def whole(
-    least=1,         # smallest number
-    most=math.inf,   # largest number
-)->tuple:            # test of a value, and what it expects
-    "Whole numbers are right."
-    words = f"a whole number from {least} to {most}" if most < math.inf else f"a whole number of at least {least}"
-    return lambda v: isinstance(v, Real) and v % 1 == 0 and least <= v <= most, words
-
-# %% ../../nbs/70_options.ipynb #5aaad688
-def check_option(
-    name,        # of the option
-    value,       # None: nothing was said, which is always right
-    valid=None,  # test and words; None: anything goes
-):
-    "`ValueError` for a value that can't be right."
-    if value is None or valid is None: return
-    right, words = valid
-    if not right(value): raise ValueError(f"{name}={value!r}; expected {words}")
 
 # %% ../../nbs/70_options.ipynb #7f2d6755
 @dataclass(kw_only=True)
 class Options:
     "Options that check themselves."
     def __post_init__(self):
-        for f in fields(self): check_option(f.name, getattr(self, f.name), f.metadata.get('valid'))
+        rules = {f.name: f.metadata['valid'] for f in fields(self) if 'valid' in f.metadata}
+        for k in rules.keys() & self.said().keys(): check_value(k, getattr(self, k), rules[k])
 
     def said(self,
         *parts,  # whose options; none: all
@@ -68,10 +39,7 @@ class Options:
         **said,  # option → value
     ):           # a record
         "The record that keywords make; an unknown one is answered with its nearest names."
-        from wbattn.data import nearest
-        names = [f.name for f in fields(cls)]
-        for k in said:
-            if k not in names: raise ValueError(f"there is no option {k!r}; nearest names: {nearest(k, names)}")
+        for k in said: known(k, [f.name for f in fields(cls)], "there is no option")
         return cls(**said)
 
 # %% ../../nbs/70_options.ipynb #b2a4852f

@@ -13,7 +13,8 @@ import timm, torch
 from fastcore.basics import patch
 from fastai.torch_core import num_distrib, rank_distrib
 from ..models import list_models
-from ..data import check_options, dls_args, nearest
+from ..checks import known
+from ..data import check_options, dls_args
 from ..train.checkpoint import load_checkpoint
 from ..train.logs import check_logs
 from ..train.recipes import MAIN_ARCH, Recipe, get_recipe
@@ -73,14 +74,6 @@ def main_arch(
     "The architecture that a data set is trained with unless told otherwise."
     return MAIN_ARCH.get(data, 'wb_tost_small_patch16_224')
 
-# %% ../../nbs/72_plan.ipynb #151a2f65
-def check_arch(
-    arch, # of this library, or any other of timm's
-):
-    "`ValueError` with the nearest names for an architecture that nobody knows."
-    if arch in list_models() or timm.is_model(arch): return
-    raise ValueError(f"unknown arch {arch!r}; nearest names: {nearest(arch, list_models())}")
-
 # %% ../../nbs/72_plan.ipynb #7bc3672a
 def run_dir(
     o:TrainOptions, # what was said
@@ -114,7 +107,7 @@ def _new_run(o):
     check_options(data, [*o.said('place'), *o.recipe_changes().get('data', ())])
     pretrained = read_pretrained(o.finetune, o.arch, o.model) if o.finetune else None
     arch = pretrained.arch if pretrained else o.arch or main_arch(data)
-    check_arch(arch)
+    if not timm.is_model(arch): known(arch, list_models(), "unknown arch")
     recipe, out = plan_recipe(o, data, arch), run_dir(o, data, arch)
     if not rank_distrib(): check_run_dir(out, o.overwrite)
     return Plan(data, arch, int(o.seed or 0), out, recipe, o, pick_device(o.device), _place(o), o.keep or 1,
@@ -148,7 +141,7 @@ def _resumed_run(o):
 
 # %% ../../nbs/72_plan.ipynb #a3bc389c
 def plan_run(
-    **options # of `TrainOptions`, and fields of the recipe
+    **options # of TrainOptions, and fields of the recipe
 )->Plan:
     "Check all options of a run, and decide what they leave open."
     o = TrainOptions.of(**options)

@@ -26,13 +26,6 @@ from .start import FIGURES, clear_run_dir, make_run_dir, read_pretrained
 from .plan import Plan, plan_run
 from .scores import evaluate
 
-# %% ../../nbs/74_runs.ipynb #38bc47f6
-def run_dls(
-    p:Plan, # what was decided
-)->DataLoaders:
-    "The data of a plan."
-    return get_dls(p.data, bs=p.part_bs, seed=p.seed, device=p.device, **{**p.recipe.data, **p.place})
-
 # %% ../../nbs/74_runs.ipynb #9593b432
 def _first_weights(p):
     "Arguments of the model beyond the recipe's, and the weights it begins with."
@@ -50,7 +43,7 @@ def build_run(
     "The learner of a plan; nothing is written."
     if p.threads: torch.set_num_threads(p.threads)
     set_seed(p.seed)
-    dls = run_dls(p)
+    dls = get_dls(p.data, bs=p.part_bs, seed=p.seed, device=p.device, **{**p.recipe.data, **p.place})
     kwargs, weights = _first_weights(p)
     learn = wb_learner(dls, p.arch, p.recipe, cbs=cbs, weights=weights, **kwargs)
     if rank_distrib(): set_seed(p.seed + rank_distrib())
@@ -65,11 +58,18 @@ def write_json(
     "Write `o` as JSON: the whole file, or none of it."
     write_whole(path, lambda f: f.write_text(json.dumps(o, indent=2) + '\n'))
 
+def save_figure(
+    fig,  # matplotlib's
+    path, # of a PNG file
+):
+    "Write a figure: the whole file, or none of it."
+    write_whole(path, lambda f: fig.savefig(f, dpi=110, format='png'))
+
 # %% ../../nbs/74_runs.ipynb #5cb38adc
 def some_rates(
     model:nn.Module, # any
     dls:DataLoaders, # of the run
-)->dict: # see `layer_rates`; empty for a model without our operators
+)->dict: # see layer_rates; empty for a model without our operators
     "Rates by layer on some validation images."
     if not operators(model): return {}
     x = dls.valid.one_batch()[0]
@@ -78,7 +78,7 @@ def some_rates(
 # %% ../../nbs/74_runs.ipynb #8edbecd1
 def first_rates(
     p:Plan, # what was decided
-    learn:Learner, # what `build_run` made
+    learn:Learner, # what build_run made
 )->dict:
     "Rates before training, from the model or, in a run that is resumed, from its directory."
     file = p.out/'rates.json'
@@ -103,7 +103,7 @@ def image_cfg(
 # %% ../../nbs/74_runs.ipynb #31169299
 def run_info(
     p:Plan, # what was decided
-    learn:Learner, # what `build_run` made
+    learn:Learner, # what build_run made
 )->dict: # of plain values
     "What a checkpoint says about its run, enough to continue it."
     shape = getattr(learn.dls, 'model_args', None) or dict(zip(('num_classes', 'in_chans'), data_shape(learn.dls)))
@@ -141,7 +141,7 @@ def _stopped(p):
 # %% ../../nbs/74_runs.ipynb #b43a8b83
 def fit_run(
     p:Plan, # what was decided
-    learn:Learner, # what `build_run` made
+    learn:Learner, # what build_run made
 ):
     "Train as planned, with checkpoints and logs in the run directory."
     if not rank_distrib():
@@ -187,7 +187,7 @@ def run_figures(
     out,             # run directory
     dls:DataLoaders, # of the run
     model:nn.Module, # trained
-    rates:dict,      # {'before': `layer_rates`, 'after': …}
+    rates:dict,      # {'before': layer_rates, 'after': …}
 )->dict:             # name → figure
     "The pictures of a run, as far as the model has what they show."
     both = {f'{k} training': rates[k] for k in ('before', 'after')}
@@ -201,12 +201,11 @@ def write_figures(
     out,             # run directory
     dls:DataLoaders, # of the run
     model:nn.Module, # trained
-    rates:dict,      # {'before': `layer_rates`, 'after': …}
+    rates:dict,      # {'before': layer_rates, 'after': …}
 )->list:             # files written
     "Write the pictures of a run."
     figures = run_figures(Path(out), dls, model, rates)
-    for name, fig in figures.items():
-        write_whole(Path(out)/f'{name}.png', lambda f: fig.savefig(f, dpi=110, format='png'))
+    for name, fig in figures.items(): save_figure(fig, Path(out)/f'{name}.png')
     return [f'{name}.png' for name in figures]
 
 # %% ../../nbs/74_runs.ipynb #c31259be
@@ -217,7 +216,7 @@ def _seconds(p):
 def run_summary(
     p:Plan, # what was decided
     learn:Learner, # trained
-    valid:dict,    # see `scores`
+    valid:dict,    # see scores
     test:dict,     # the same; None: there is no test part
     command=None,  # what was typed
 )->dict:           # of plain values
@@ -315,7 +314,7 @@ def train_run(
     arch=None,     # architecture; None: the data set's main one, or that of the weights to fine-tune
     cbs=None,      # further fastai callbacks
     command=None,  # what was typed, for the summary
-    **options      # of `TrainOptions`, and fields of the recipe
+    **options      # of TrainOptions, and fields of the recipe
 )->dict:           # what summary.json holds; None in all processes but the first
     "Train, evaluate once, and leave a run directory."
     p = plan_run(data=data, arch=arch, **options)

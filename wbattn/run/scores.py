@@ -51,7 +51,7 @@ def predictions(
 
 # %% ../../nbs/73_scores.ipynb #27bbe47d
 def scores(
-    p:dict, # of `predictions`
+    p:dict, # of predictions
 )->dict:    # accuracy, number right, number of images, cross-entropy in nats, and top5 where that says something
     "Accuracy and cross-entropy (without label smoothing)."
     hit = p['top'] == p['y'][..., None]
@@ -65,7 +65,7 @@ def scores(
 def evaluate(
     learn:Learner, # a trained learner
     ds_idx=1,      # 1: validation, 2: test part
-)->dict:           # see `scores`
+)->dict:           # see scores
     "Accuracy and cross-entropy of one part of the data."
     mixed = getattr(learn, 'mixed_precision', None)
     res = scores(predictions(learn.model, learn.dls.loaders[ds_idx], amp=mixed.amp_mode.value if mixed else None))

@@ -19,7 +19,7 @@ from ..models.weights import published
 from ..train.checkpoint import load_checkpoint
 from ..train.learner import load_weights
 from ..look import RECORDS
-from .options import check_option, whole
+from ..checks import check_value, whole
 
 # %% ../../nbs/71_start.ipynb #638b2df7
 def pick_device(
@@ -47,8 +47,9 @@ def set_threads(
     threads, # at least 1; None or 0: torch's choice
 ):
     "Use so many CPU threads."
-    check_option('threads', threads or None, whole())
-    if threads: torch.set_num_threads(int(threads))
+    if not threads: return
+    check_value('threads', threads, whole())
+    torch.set_num_threads(int(threads))
 
 # %% ../../nbs/71_start.ipynb #ebf18cc0
 FIGURES = 'curves.png', 'step_sizes.png', 'rates.png', 'membership.png'

@@ -32,7 +32,7 @@ def rng_state(
 
 # %% ../../nbs/57_checkpoint.ipynb #302934c8
 def set_rng_state(
-    state:dict, # what `rng_state` returned
+    state:dict, # what rng_state returned
     dls=None,   # the same DataLoaders
 ):
     "Put back the states of all random number generators."
@@ -56,7 +56,7 @@ def learner_state(
 # %% ../../nbs/57_checkpoint.ipynb #d9e19734
 def load_learner_state(
     learn,      # a Learner whose fit begins
-    state:dict, # what `learner_state` returned
+    state:dict, # what learner_state returned
 ):
     "Put back what decides the training of a Learner."
     unwrap_model(learn.model).load_state_dict(state['model'])
@@ -187,8 +187,8 @@ def _go_on(self:Checkpoint):
 
 # %% ../../nbs/57_checkpoint.ipynb #f9cab05d
 def load_checkpoint(
-    path,  # file that `Checkpoint` wrote
-)->dict:   # `epoch` is the number of finished epochs, `step` that of finished steps in the next one
+    path,  # file that Checkpoint wrote
+)->dict:   # `epoch` is the number of finished epochs, step that of finished steps in the next one
     "Read a checkpoint; nothing in it is executed."
     path = Path(path)
     if not path.exists(): raise ValueError(f"nothing to resume: there is no checkpoint {str(path)!r}")

@@ -24,6 +24,7 @@ from fastai.torch_core import num_distrib, rank_distrib
 from fastcore.basics import patch
 from fastcore.foundation import L
 from ..models import create, fit_positions
+from ..models.weights import differences
 from .callbacks import (Amp, Compile, EMA, EMAMetric, Mix, SampleLoss, SampleMean, StopOnNonFinite, TargetLoss,
                                     amp_mode, top5)
 from .logs import EpochLines, Speed
@@ -35,7 +36,7 @@ from .recipes import Recipe, get_recipe
 class WBLearner(Learner):
     "A fastai `Learner` that knows its recipe and can begin anywhere in a run."
     recipe, arch, accum, fitting = None, None, 1, False
-    stop = 0                              # the signal that asked to stop, see `stop_on_signals`
+    stop = 0                              # the signal that asked to stop, see stop_on_signals
     first_epoch, skip, after_skip = 0, 0, noop # epochs and batches that are done, what to do after those batches
     def fit(self,
         *args,   # fastai's: epochs, lr, …
@@ -105,13 +106,6 @@ def fit_recipe(self:WBLearner,
     finally: self.first_epoch = 0
     return self
 
-# %% ../../nbs/56_learner.ipynb #4b3e0dc5
-def _differences(state, now, free):
-    "What keeps weights from being those of this model."
-    wrong = [f'{k}: {tuple(state[k].shape)} for {tuple(v.shape)}' for k,v in now.items()
-             if k not in free and k in state and state[k].shape != v.shape]
-    return dict(missing=sorted(now.keys() - state.keys() - free), extra=sorted(state.keys() - now.keys() - free)), wrong
-
 # %% ../../nbs/56_learner.ipynb #5d8c7b5d
 def load_weights(
     model:nn.Module, # a model of the zoo
@@ -122,10 +116,10 @@ def load_weights(
     head = (getattr(model, 'pretrained_cfg', None) or {}).get('classifier', 'head')
     of_head = {k for k in {*now, *state} if k.startswith(f'{head}.')}
     free = {k for k in of_head if k not in now or k not in state or state[k].shape != now[k].shape}
-    names, wrong = _differences(state, now, free)
-    if wrong or any(names.values()):
-        said = ', '.join(f'{k}: {v[:4]}' for k,v in names.items())
-        raise ValueError(f"weights of another model; {said}, of another shape: {wrong[:4]}")
+    missing, extra, wrong = differences(state, now, free)
+    if missing or extra or wrong:
+        raise ValueError(f"weights of another model; missing: {missing[:4]}, extra: {extra[:4]}, "
+                         f"of another shape: {wrong[:4]}")
     model.load_state_dict({k: v for k,v in state.items() if k in now and k not in free}, strict=False)
 
 # %% ../../nbs/56_learner.ipynb #7ca3fceb
@@ -135,8 +129,8 @@ def make_model(
     name:str,      # in timm's registry
     want:dict,     # num_classes, in_chans of the data
     size:tuple,    # height and width of the images
-    kwargs:dict,   # of the model; `img_size` is added where it can be
-    weights:dict=None, # see `load_weights`
+    kwargs:dict,   # of the model; img_size is added where it can be
+    weights:dict=None, # see load_weights
 )->nn.Module:
     "A model that fits the data, or a `ValueError`."
     if 'vocab_size' in want: return _sequence_model(name, want, kwargs, weights)
@@ -184,8 +178,11 @@ def data_shape(
     return classes, chans, tuple(size)
 
 # %% ../../nbs/56_learner.ipynb #1d40c938
-def _check_model(want, have):
-    "Do model and data agree? `have(name, default)` is the model's side."
+def check_model(
+    want:dict, # what the data need: num_classes, in_chans
+    have,      # function of a name and a default: what the model has
+):
+    "Do model and data agree?"
     for k,v in want.items():
         if have(k, v) != v: raise ValueError(f"{k}={have(k, v)} in the model, but the data have {v}")
 
@@ -243,12 +240,12 @@ def _report(learn):
 
 # %% ../../nbs/56_learner.ipynb #93d160b1
 def wb_learner(
-    dls:DataLoaders,      # such as `digits_dls()`
+    dls:DataLoaders,      # such as digits_dls()
     arch,                 # a name in timm's registry (`wb_eca_…`), or a model
     recipe:Recipe=None,   # None: the one for this data and architecture
     metrics=None,         # fastai metrics; None: accuracy, and top-5 where there are more than ten classes
     cbs=None,             # further callbacks
-    weights:dict=None,    # a state dict to start from, see `load_weights`
+    weights:dict=None,    # a state dict to start from, see load_weights
     **model_kwargs        # passed to the model, beyond the recipe's: rank, drop_path_rate, …
 )->WBLearner:
     "A fastai Learner for a model of the zoo, as the recipe says."
@@ -260,7 +257,7 @@ def wb_learner(
     want = getattr(dls, 'model_args', want)
     if metrics is None and not chans: metrics = text_metrics(dls)
     model_kwargs = {} if is_model else recipe.model | model_kwargs
-    _check_model(want, partial(getattr, arch) if is_model else model_kwargs.get)
+    check_model(want, partial(getattr, arch) if is_model else model_kwargs.get)
     model = arch if is_model else make_model(name, want, size, model_kwargs, weights)
     _check_batches(dls.train, recipe)
     learn = _learner(dls, model, recipe, _metrics(metrics, classes, recipe))

@@ -13,6 +13,7 @@ from fastai.callback.core import Callback
 from fastai.learner import noop
 from fastai.torch_core import find_bs, num_distrib, rank_distrib
 from fastcore.basics import patch
+from fastprogress.fastprogress import format_time
 
 # %% ../../nbs/53_logs.ipynb #83d6b137
 def write_whole(
@@ -40,12 +41,6 @@ class Speed(Callback):
         return self.n / max(time.perf_counter() - self.start, 1e-9)
     def after_train(self): self.rate = self.now() if self.n else 0.
 
-# %% ../../nbs/53_logs.ipynb #7151c49c
-def _clock(seconds):
-    "As h:mm:ss or mm:ss."
-    h, m, s = int(seconds)//3600, int(seconds)//60%60, int(seconds)%60
-    return f'{h}:{m:02}:{s:02}' if h else f'{m:02}:{s:02}'
-
 # %% ../../nbs/53_logs.ipynb #eea79b3a
 class EpochLines(Callback):
     "One plain line per epoch, for output that is no terminal."
@@ -59,7 +54,7 @@ class EpochLines(Callback):
         done, of = log[0] + 1 - first, self.n_epoch - first
         items = [f'{n} {v:.4f}' if isinstance(v, float) else f'{n} {v}' for n,v in zip(self.recorder.metric_names, log)]
         if hasattr(self.learn, 'speed'): items.append(f'{self.learn.speed.rate:.0f} images/s')
-        if done < of: items.append(f'left {_clock((time.perf_counter() - self.began)/done*(of - done))}')
+        if done < of: items.append(f'left {format_time((time.perf_counter() - self.began)/done*(of - done))}')
         print(f"epoch {log[0]+1}/{self.n_epoch}  " + '  '.join(items[1:]), flush=True)
 
 # %% ../../nbs/53_logs.ipynb #d35914ab
@@ -98,7 +93,7 @@ def _write(self:CSVLog):
 
 # %% ../../nbs/53_logs.ipynb #525ba0b7
 def read_log(
-    path, # CSV file of `CSVLog`
+    path, # CSV file of CSVLog
 )->list:  # one dict of numbers per epoch
     "The log of a run."
     return [{k: v for k,v in row.items() if pd.notna(v)} for row in pd.read_csv(path).to_dict('records')]
@@ -131,7 +126,7 @@ def _wandb(out, config):
 
 # %% ../../nbs/53_logs.ipynb #2288a2eb
 def log_cbs(
-    names,  # what `check_logs` returned
+    names,  # what check_logs returned
     out,    # run directory
     config, # dict of plain values to show beside the curves
 )->list:    # fastai callbacks, for one fit; none in other processes than the first

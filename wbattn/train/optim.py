@@ -16,7 +16,7 @@ from .recipes import Recipe
 
 # %% ../../nbs/54_optim.ipynb #2dc6f94a
 def decay_groups(
-    model:nn.Module,        # its `no_weight_decay()` is asked, if it has one
+    model:nn.Module,        # its no_weight_decay() is asked, if it has one
     layer_decay:float=1.,   # learning rate of a layer over that of the layer after it, in (0, 1]
     decay_all:bool=False,   # weight decay on every parameter
 )->list:                    # groups with `decay`: is there weight decay? and `lr_scale`, the share of the learning rate

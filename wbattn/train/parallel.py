@@ -104,4 +104,4 @@ def distribute(
 )->Learner:
     "Let fastai and accelerate train a Learner in several processes."
     gpu = torch.device(learn.dls.device or 'cpu').type == 'cuda'
-    return learn.add_cb(Distributed(sync_bn=gpu, cpu=not gpu, mixed_precision='no')) # precision is `Amp`'s business
+    return learn.add_cb(Distributed(sync_bn=gpu, cpu=not gpu, mixed_precision='no')) # precision is Amp's business

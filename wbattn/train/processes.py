@@ -31,7 +31,7 @@ def _handler(learn, patience):
 # %% ../../nbs/51_processes.ipynb #3ef2e8b6
 @contextmanager
 def stop_on_signals(
-    learn, # its `stop` becomes the signal's number; a `Checkpoint` looks at it after every step
+    learn, # its `stop` becomes the signal's number; a Checkpoint looks at it after every step
 ):
     "Within, Ctrl-C and SIGTERM let the current step finish and save; a second one stops at once."
     learn.stop = 0

@@ -10,9 +10,10 @@ import json, math
 import pandas as pd
 from dataclasses import asdict, dataclass, field, fields, replace
 from fastcore.basics import patch
-from ..data import nearest
+from ..checks import check_value, known, one_of, whole
 
 # %% ../../nbs/50_recipes.ipynb #4a026454
+#| include: false
 @dataclass
 class Recipe:
     "Everything that decides a training run, besides data, architecture and seed."
@@ -54,12 +55,10 @@ class Recipe:
 
     def __post_init__(self):
         self.moms = tuple(self.moms)
-        for name in RULES: check_field(self, name)
+        for name, rule in RULES.items(): check_value(name, getattr(self, name), rule)
         if self.bs % self.accum: raise ValueError(f"bs={self.bs}; expected a multiple of accum={self.accum}")
 
 # %% ../../nbs/50_recipes.ipynb #9a01eed7
-def _whole(least): return (lambda v: v == int(v) and v >= least), f"a whole number of at least {least}"
-def _one_of(*names): return (lambda v: v in names), ' or '.join(map(repr, names))
 def _optional(rule): return (lambda v: v is None or rule[0](v)), f"{rule[1]}, or None"
 
 _positive = (lambda v: 0 < v < math.inf), "a positive number"
@@ -69,25 +68,13 @@ _probability = (lambda v: 0 <= v <= 1), "in [0, 1]"
 
 # %% ../../nbs/50_recipes.ipynb #74d94753
 RULES = dict(
-    epochs=_whole(1), bs=_whole(1), accum=_whole(1), lr_bs=_whole(0), threads=_whole(0),
-    opt=_one_of('adamw', 'lion'), schedule=_one_of('one_cycle', 'cosine', 'linear', 'inverse_sqrt'),
-    amp=_one_of('auto', 'bf16', 'fp16', 'none'),
+    epochs=whole(1), bs=whole(1), accum=whole(1), lr_bs=whole(0), threads=whole(0),
+    opt=one_of('adamw', 'lion'), schedule=one_of('one_cycle', 'cosine', 'linear', 'inverse_sqrt'),
+    amp=one_of('auto', 'bf16', 'fp16', 'none'),
     lr=_positive, wd=_number, mixup=_number, cutmix=_number, clip=_number,
     layer_decay=((lambda v: 0 < v <= 1), "in (0, 1]"), warmup=_share, label_smoothing=_share, ema=_share,
     mix_prob=_probability, mix_switch_prob=_probability,
     warmup_epochs=_optional(_number), warmup_lr=_optional(_number), min_lr=_optional(_number)) # what a field may hold
-
-# %% ../../nbs/50_recipes.ipynb #d65da6a4
-def check_field(
-    recipe:Recipe, # whose field is checked
-    name:str,      # of the field, one of `RULES`
-):
-    "A `ValueError` unless the field holds what it may."
-    holds, expected = RULES[name]
-    value = getattr(recipe, name)
-    try: fits = holds(value)
-    except (TypeError, ValueError, OverflowError): fits = False # text for a number, NaN, infinity
-    if not fits: raise ValueError(f"{name}={value!r}; expected {expected}")
 
 # %% ../../nbs/50_recipes.ipynb #ad7a6b1d
 @patch(as_prop=True)
@@ -104,7 +91,7 @@ def to_json(self:Recipe)->str:
 @patch(cls_method=True)
 def from_json(
     cls:Recipe,
-    text:str, # of `to_json`
+    text:str, # of to_json
 )->Recipe:
     "The recipe that `text` holds."
     return cls(**json.loads(text))
@@ -118,7 +105,7 @@ def derive(
     "`base` with other numbers, each with its source."
     names, said, new = [f.name for f in fields(Recipe)], dict(base.source), {}
     for name, value in changes.items():
-        if name not in names: raise ValueError(f"a recipe has no {name!r}; nearest names: {nearest(name, names)}")
+        known(name, names, "a recipe has no")
         if name in ('model', 'data'):
             said |= {f'{name}.{k}': source for k in value}
             new[name] = getattr(base, name) | value
@@ -271,7 +258,7 @@ def _rows(recipe):
 
 # %% ../../nbs/50_recipes.ipynb #b6a56bac
 def recipe_table(
-    recipe:Recipe, # such as `get_recipe('imagenet', 'wb_eca_small_patch16_224')`
+    recipe:Recipe, # such as get_recipe('imagenet', 'wb_eca_small_patch16_224')
 )->pd.DataFrame:   # value (as text) and source of every field that is set
     "The numbers of a recipe and where they come from."
     said = {'peak_lr': 'lr·bs/lr_bs', **recipe.source}
