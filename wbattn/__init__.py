@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from wbattn.toy import correlated_line, union_of_subspaces
     from wbattn.testing import assert_close, assert_same_op, check_operator, expect_fail
     from wbattn.forms import use
-    from wbattn.ops.redunet import ReduLayer, ReduNet, compression_operators, expansion_operator
+    from wbattn.ops.redunet import ReduLayer, compression_operators, expansion_operator
+    from wbattn.ops.redunet_network import ReduNet
     from wbattn.ops.crate import ISTA, MSSA, subspace_attention
     from wbattn.ops.tssa import TSSA, token_statistics_attention, tssa_membership
     from wbattn.ops.forgetting import CausalTSSA, causal_token_statistics_attention

@@ -8,17 +8,10 @@ __all__ = ['coding_rate', 'coding_rate_grad', 'partition_rate', 'rate_reduction'
 
 # %% ../nbs/02_rates.ipynb #85643a89
 import math
-from contextlib import nullcontext
 from functools import wraps
 import torch
 from torch import Tensor
 from einops import einsum
-
-# %% ../nbs/02_rates.ipynb #eb6f061f
-def _no_autocast(device:torch.device):
-    "A context in which autocast leaves this device's numbers alone."
-    known = torch.amp.is_autocast_available(device.type)
-    return torch.autocast(device.type, enabled=False) if known else nullcontext()
 
 # %% ../nbs/02_rates.ipynb #67e7a000
 def _out_dtype(tensors:list)->torch.dtype:
@@ -36,7 +29,7 @@ def _float64(f):
         out = _out_dtype([t for t in (Z, *args, *kwargs.values()) if isinstance(t, Tensor)])
         wide = torch.float32 if Z.device.type == 'mps' else torch.float64
         def cast(t): return t.to(wide) if isinstance(t, Tensor) else t
-        with _no_autocast(Z.device):
+        with torch.autocast(Z.device.type, enabled=False):
             return f(cast(Z), *map(cast, args), **{k: cast(v) for k, v in kwargs.items()}).to(out)
     return wrapped
 

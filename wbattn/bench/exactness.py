@@ -9,28 +9,23 @@ __all__ = []
 from dataclasses import replace
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.benchmark.utils.common import set_torch_threads
 from .results import row
 from .rivals import Entry, OURS, Setup, deviation
-
-# %% ../../nbs/94_exactness.ipynb #e56eadf7
-def _type_rows(name, setup, n):
-    "Errors in one type"
-    error, where = deviation(Entry(name, setup), 1, n), setup.where(1, n)
-    theirs = deviation(Entry(f'{name}/plain', setup), 1, n)['output']
-    what = dict(output='error of output', tokens='error of gradient by tokens',
-                parameters='error of gradient by parameters')
-    rows = [row('numerics', name, what[k], v, **where) for k, v in error.items()]
-    return [*rows, row('numerics', name, 'output error over plain', error['output']/theirs if theirs else 1., **where)]
 
 # %% ../../nbs/94_exactness.ipynb #6316ffd1
 def error_rows(
     name:str,             # operator
     setup:Setup=Setup(),  # shape and place; its dtype is left aside
     n:int=1031,           # tokens
-)->list:                  # rows 'error of output', of both gradients, and 'output error over plain'
+):                        # yields 'error of output', of both gradients, and 'output error over plain'
     "Relative errors of an operator against the plain form in float64 at the same (rounded) weights."
-    return [r for dtype in ('float64', 'float32', 'bfloat16') for r in _type_rows(name, replace(setup, dtype=dtype), n)]
+    for dtype in ('float64', 'float32', 'bfloat16'):
+        here = replace(setup, dtype=dtype)
+        ours, plain = (deviation(Entry(k, here), 1, n) for k in (name, f'{name}/plain'))
+        said = {'error of output': ours['output'], 'error of gradient by tokens': ours['tokens'],
+                'error of gradient by parameters': ours['parameters'],
+                'output error over plain': ours['output']/plain['output'] if plain['output'] else 1.}
+        yield from (row('numerics', name, k, v, **here.where(1, n)) for k, v in said.items())
 
 # %% ../../nbs/94_exactness.ipynb #486e1ede
 FAMILIES = dict(
@@ -42,15 +37,6 @@ FAMILIES = dict(
     mean=lambda t: t + 1e3,
     zeros=lambda t: 0*t)
 
-# %% ../../nbs/94_exactness.ipynb #73c6be68
-def _failures(entry, make, seeds, b, n):
-    "In how many draws something comes out that is no number"
-    bad = 0
-    for seed in range(seeds):
-        x = make(entry.setup.tokens(b, n, entry.setup.d, seed=seed)).requires_grad_()
-        bad += not all(r.isfinite().all() for r in entry.run(x, torch.ones_like(x)))
-    return bad
-
 # %% ../../nbs/94_exactness.ipynb #0053c001
 def failure_rows(
     setup:Setup=Setup(),                # shape and place
@@ -59,16 +45,15 @@ def failure_rows(
     names:tuple=OURS,                   # operators
     b:int=2,                            # samples
     n:int=300,                          # tokens
-)->list:                                # a row for each operator, ε and family: how many of `samples` draws went wrong
+):                                      # yields for each operator, ε and family how many of `samples` draws went wrong
     "How often an operator gives something that is no number, over families of tokens."
-    rows = []
     for name, eps in [(k, e) for k in names for e in (epsilons if k == 'eca' else (None,))]:
         entry, label = Entry(name, setup), name if eps is None else f'{name} eps={eps:g}'
         if eps is not None: entry.op.expand.eps = entry.op.compress.eps = eps
         for family, make in FAMILIES.items():
-            bad = _failures(entry, make, seeds, b, n)
-            rows.append(row('failures', label, family, bad, **setup.where(b, n)) | dict(samples=seeds))
-    return rows
+            drawn = [make(setup.tokens(b, n, setup.d, seed=s)).requires_grad_() for s in range(seeds)]
+            bad = [not all(r.isfinite().all() for r in entry.run(x, torch.ones_like(x))) for x in drawn]
+            yield row('failures', label, family, sum(bad), **setup.where(b, n)) | dict(samples=seeds)
 
 # %% ../../nbs/94_exactness.ipynb #9b1e1ab8
 class _Reads(TorchDispatchMode):
@@ -94,12 +79,10 @@ def host_reads(
 def numerics_rows(
     setup:Setup=Setup(),  # shape and place
     seeds:int=3,          # draws of each family of tokens
-)->list:                  # rows of errors, failures and host reads
+):                        # yields rows of errors, failures and host reads
     "How exact our operators are."
     exact = replace(setup, dtype='float32')
-    with set_torch_threads(setup.threads):
-        errors = [r for k in OURS for r in error_rows(k, setup)]
-        reads = {k: host_reads(Entry(f'{k}/plain', exact)) for k in OURS}
-        where = exact.where(2, 300)
-        return [*errors, *failure_rows(exact, seeds=seeds),
-                *(row('host reads', k, 'operations', v, **where) for k, v in reads.items())]
+    for k in OURS: yield from error_rows(k, setup)
+    yield from failure_rows(exact, seeds=seeds)
+    for k in OURS:
+        yield row('host reads', k, 'operations', host_reads(Entry(f'{k}/plain', exact)), **exact.where(2, 300))

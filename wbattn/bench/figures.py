@@ -28,29 +28,33 @@ def curve(
     direction:str='forward',   # 'forward' or 'forward+backward'
 )->pd.DataFrame:               # value, q1, q3 by the axis, sorted
     "One line of the figure."
-    other = 'd' if axis == 'n' else 'n'
+    other = dict(n='d', d='n')[axis]
     usual = select(results, name='two_linear', quantity='ms', direction='forward')[other].mode()[0]
-    rows = select(results, name=name, direction=direction, quantity='activations' if quantity == 'MiB' else quantity)
-    rows = select(rows, **{other: usual}).set_index(axis).sort_index()
-    numbers = rows[['value', 'q1', 'q3']]
-    if quantity != 'MiB': return numbers
-    width = rows.dtype.map({k: t.itemsize for k, t in DTYPES.items()})
-    return numbers.mul(rows.b * rows.reset_index()[axis].to_numpy() * rows[other] * width / 2**20, axis=0).astype(float)
+    asked = dict(ms='ms', MiB='activations')[quantity]
+    rows = select(results, name=name, direction=direction, quantity=asked, **{other: usual})
+    one = 1 if quantity == 'ms' else rows.b*rows.n*rows.d*rows.dtype.map(lambda k: DTYPES[k].itemsize)/2**20
+    return rows[['value', 'q1', 'q3']].mul(one, axis=0).astype(float).set_index(rows[axis].astype(int)).sort_index()
 
 # %% ../../nbs/97_figures.ipynb #6a435779
-def _draw(ax, results, axis, quantity, unit):
-    for name, (color, marker, label) in STYLE.items():
-        c = curve(results, name, axis, quantity)
-        if not len(c): continue
-        ls = '-' if name in ('two_linear', *OURS) else '--'
-        xs = [int(x) for x in c.index]
-        ax.plot(xs, c.value, ls=ls, color=color, marker=marker, ms=5, lw=1.3, label=label)
-        if quantity == 'ms': ax.fill_between(xs, c.q1, c.q3, color=color, alpha=.15, lw=0)
-    ticks = [int(x) for x in curve(results, 'two_linear', axis, 'ms').index]
-    ax.set(xscale='log', yscale='log', xlabel=dict(n='tokens n', d='width d')[axis], ylabel=unit)
-    ax.set_xticks(ticks, [str(t) for t in ticks])
+def _line(ax, c, color, marker, label, ls):
+    "A line over sizes with its quartiles"
+    ax.plot(c.index, c.value, ls=ls, color=color, marker=marker, ms=5, lw=1.3, label=label)
+    ax.fill_between(c.index, c.q1, c.q3, color=color, alpha=.15, lw=0)
+
+def _sizes_axis(ax, sizes, **labels):
+    "Sizes as they are, on a logarithmic axis"
+    ax.set(xscale='log', **labels)
+    ax.set_xticks(sizes, [str(s) for s in sizes], fontsize=8)
     ax.minorticks_off()
     ax.grid(alpha=.3)
+
+# %% ../../nbs/97_figures.ipynb #472e7bfe
+def _panel(ax, results, axis, quantity):
+    "Every operator that was measured"
+    lines = {k: curve(results, k, axis, quantity) for k in STYLE}
+    for k, c in lines.items(): _line(ax, c, *STYLE[k], '-' if k in ('two_linear', *OURS) else '--')
+    said = dict(n='tokens n', d='width d', ms='time (ms)', MiB='peak memory (MiB)')
+    _sizes_axis(ax, lines['two_linear'].index, yscale='log', xlabel=said[axis], ylabel=said[quantity])
 
 # %% ../../nbs/97_figures.ipynb #ea030298
 def plot_curves(
@@ -59,11 +63,11 @@ def plot_curves(
     "Time and memory of the forward pass against n and d, both axes logarithmic."
     import matplotlib.pyplot as plt
     fig, axes = plt.subplots(2, 2, figsize=(9, 6.6), layout='constrained', facecolor='white')
-    for col, axis in enumerate('nd'):
-        if not len(curve(results, 'two_linear', axis, 'ms')): continue
-        _draw(axes[0, col], results, axis, 'ms', 'time (ms)')
-        _draw(axes[1, col], results, axis, 'MiB', 'peak memory (MiB)')
-    axes[0, 0].legend(fontsize=8)
+    for row, quantity in zip(axes, ('ms', 'MiB')):
+        for ax, axis in zip(row, 'nd'): _panel(ax, results, axis, quantity)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    there = [bool(len(h.get_xdata())) for h in handles]
+    axes[0, 0].legend(*([v for v, t in zip(vs, there) if t] for vs in (handles, labels)), fontsize=8)
     return fig
 
 # %% ../../nbs/97_figures.ipynb #006fa8af
@@ -71,17 +75,14 @@ FORM_STYLE = dict(fast=('#D55E00', 'o', '-'), plain=('#0072B2', 's', '--'), comp
                   listing=('#999999', 'x', '-.'))
 
 # %% ../../nbs/97_figures.ipynb #68a6618e
-def _form_lines(ax, results, op, direction):
-    "One line a form, quartiles shaded; the linear maps at 1"
+def _forms_panel(ax, results, op, direction):
+    "One line a form; the linear maps at 1"
+    rows = select(results, part='layer', direction=direction, quantity='ratio').set_index('n').sort_index()
     for form, (color, marker, ls) in FORM_STYLE.items():
-        name = op if form == 'fast' else f'{op}/{form}'
-        rows = select(results, part='layer', name=name, direction=direction, quantity='ratio').sort_values('n')
-        if not len(rows): continue
-        n = rows.n.astype(int)
-        ax.plot(n, rows.value, color=color, marker=marker, ls=ls, lw=1.4, ms=5, label=form)
-        ax.fill_between(n, rows.q1, rows.q3, color=color, alpha=.15, lw=0)
+        c = rows[rows.name == (op if form == 'fast' else f'{op}/{form}')].astype(dict(value=float, q1=float, q3=float))
+        if len(c): _line(ax, c, color, marker, form, ls)
     ax.axhline(1, color='black', lw=.8)
-    ax.grid(alpha=.3)
+    _sizes_axis(ax, sorted(set(rows.index)))
 
 # %% ../../nbs/97_figures.ipynb #ea4c891e
 def plot_layers(
@@ -91,14 +92,12 @@ def plot_layers(
     import matplotlib.pyplot as plt
     fig, axes = plt.subplots(2, len(OURS), figsize=(10, 5), layout='constrained', sharex=True, sharey='row',
                              facecolor='white')
-    ns = sorted(int(n) for n in select(results, part='layer').n.unique())
-    for i, direction in enumerate(DIRECTIONS):
-        for ax, op in zip(axes[i], OURS):
-            _form_lines(ax, results, op, direction)
-            ax.set(xscale='log', title='' if i else STYLE[op][2], xlabel='tokens n' if i else '')
-            ax.set_xticks(ns, [str(n) for n in ns], fontsize=8)
-            ax.minorticks_off()
-        axes[i, 0].set_ylabel(f'{direction}\ntime / two linear maps')
+    for row, direction in zip(axes, DIRECTIONS):
+        for ax, op in zip(row, OURS): _forms_panel(ax, results, op, direction)
+        row[0].set_ylabel(f'{direction}\ntime / two linear maps')
+    for top, bottom, op in zip(*axes, OURS):
+        top.set_title(STYLE[op][2])
+        bottom.set_xlabel('tokens n')
     axes[0, 0].legend(fontsize=8)
     return fig
 
@@ -107,21 +106,6 @@ PART_COLORS = {'patch embedding': '#56B4E9', 'operator': '#D55E00', 'MLP': '#007
                'norms': '#009E73', 'class attention': '#CC79A7', 'head': '#F0E442',
                'optimiser': '#999999', 'rest': '#DDDDDD'}
 
-# %% ../../nbs/97_figures.ipynb #c076313b
-def _bars(ax, results, mode):
-    "A bar of each model, in parts"
-    rows = select(results, part='profile', direction=mode)
-    names = list(rows.name.unique())
-    for i, name in enumerate(names):
-        left, parts = 0., select(rows, name=name).set_index('quantity')
-        for part in (p for p in PART_COLORS if p in parts.index):
-            width = max(0., parts.value[part]) / parts.b[part]
-            ax.barh(i, width, left=left, color=PART_COLORS[part], edgecolor='white', lw=.5)
-            left += width
-    ax.set(title=mode, xlabel='processor time (ms per image)')
-    ax.set_yticks(range(len(names)), [n.replace('_patch16_224', '') for n in names])
-    ax.invert_yaxis()
-
 # %% ../../nbs/97_figures.ipynb #80dd0d1b
 def plot_profile(
     results:pd.DataFrame,  # with rows of `profile_model`
@@ -129,9 +113,13 @@ def plot_profile(
     "Bars of the parts' shares of the time per image, inference left, training right."
     import matplotlib.pyplot as plt
     fig, axes = plt.subplots(1, 2, figsize=(9, 3), layout='constrained', sharey=True, facecolor='white')
-    for ax, mode in zip(axes, MODES): _bars(ax, results, mode)
-    there = set(select(results, part='profile').quantity)
-    labels = [k for k in PART_COLORS if k in there]
-    handles = [plt.Rectangle((0, 0), 1, 1, color=PART_COLORS[k]) for k in labels]
-    fig.legend(handles, labels, loc='outside lower center', ncols=len(labels), fontsize=8)
+    R = select(results, part='profile')
+    R = R.assign(model=R.name.str.replace('_patch16_224', ''), ms=(R.value/R.b).clip(lower=0).astype(float))
+    parts = [p for p in PART_COLORS if p in set(R.quantity)]
+    for ax, mode in zip(axes, MODES):
+        wide = select(R, direction=mode).pivot_table('ms', 'model', 'quantity', sort=False).reindex(columns=parts)
+        wide.plot.barh(ax=ax, stacked=True, color=PART_COLORS, width=.8, ec='white', lw=.5, legend=False)
+        ax.set(title=mode, xlabel='processor time (ms per image)', ylabel='')
+    axes[0].invert_yaxis()
+    fig.legend(*axes[1].get_legend_handles_labels(), loc='outside lower center', ncols=len(parts), fontsize=8)
     return fig

@@ -6,17 +6,13 @@
 __all__ = ['measure']
 
 # %% ../../nbs/93_operators.ipynb #ffcaac7c
-import math
 from dataclasses import replace
 from functools import partial
-import numpy as np
-import pandas as pd
 import torch
 import torch.nn.functional as F
-from torch.utils.benchmark.utils.common import set_torch_threads
-from .results import row, select, table
-from .rivals import Entry, LISTINGS, OURS, Setup, gate, parse_name
-from .timing import clock_of, interleaved, peak_memory, ratios
+from .results import row, table, timed_rows
+from .rivals import DTYPES, Entry, LISTINGS, OURS, Setup, gate
+from .timing import ratios
 
 # %% ../../nbs/93_operators.ipynb #680b41aa
 DIRECTIONS = 'forward', 'forward+backward'
@@ -33,66 +29,49 @@ def _admitted(name, b, n, setup, say):
     if wrong: return say(f'{name}: no figure, because it is not the operator: {wrong}')
     return entry
 
-# %% ../../nbs/93_operators.ipynb #d75e2f2a
-def _admit(names, b, n, setup, say):
-    "Those that pass, by name"
-    if any(parse_name(k)[2] == 'compiled' for k in names): torch.compiler.reset()   # a size is compiled for itself
-    entries = {k: _admitted(k, b, n, setup, say) for k in names}
-    return {k: e for k, e in entries.items() if e is not None}
-
 # %% ../../nbs/93_operators.ipynb #8b26da6e
 def _direction_rows(entries, x, g, seconds, **where):
     "Time and memory in one direction; `g` is None for forward alone"
-    setup = entries['two_linear'].setup
-    calls = {k: partial(e.run, x, g) for k, e in entries.items()}
-    times = interleaved(calls, clock_of(setup.device, setup.threads), setup.threads, seconds, 'two_linear')
-    where, one = where | setup.where(*x.shape[:2]), x.numel() * x.element_size()
-    for k, f in calls.items():
-        yield row('layer', k, 'ms', 1e3*times[k], **where)
-        yield row('layer', k, 'ratio', ratios(times, k, 'two_linear'), **where)
-        yield row('layer', k, 'activations', peak_memory(f, setup.device)/one, **where)
+    setup, one = entries['two_linear'].setup, x.numel()*x.element_size()
+    calls, where = {k: partial(e.run, x, g) for k, e in entries.items()}, where | setup.where(*x.shape[:2])
+    yield from timed_rows('layer', setup.take_turns(calls, seconds, 'two_linear'), 'two_linear', **where)
+    for k, f in calls.items(): yield row('layer', k, 'activations', setup.peak(f)/one, **where)
 
 # %% ../../nbs/93_operators.ipynb #56417bec
 def measure(
-    names:list,                 # operator[:active heads][/form] each; `two_linear` is always added
-    b:int,                      # samples
-    n:int,                      # tokens
-    setup:Setup=Setup(),        # shape and place
+    names:list,                  # operator[:active heads][/form] each; `two_linear` is always added
+    b:int,                       # samples
+    n:int,                       # tokens
+    setup:Setup=Setup(),         # shape and place
     directions:tuple=DIRECTIONS, # 'forward', 'forward+backward' or both
-    forward_only:tuple=(),      # names without backward, because it would take too long
-    seconds:float=1.,           # for each name and direction, about
-    say=print,                  # told what gets no figure
-)->list:                        # rows: 'ms', 'ratio' to two_linear, 'activations'
+    forward_only:tuple=(),       # names without backward, because it would take too long
+    seconds:float=1.,            # for each name and direction, about
+    say=print,                   # told what happens, and what gets no figure
+)->list:                         # rows: 'ms', 'ratio' to two_linear, 'activations'
     "Time and memory of each name at one size, behind the gate."
-    rows = []
-    with set_torch_threads(setup.threads):
-        entries = _admit(dict.fromkeys(['two_linear', *names]), b, n, setup, say)
-        x, g = entries['two_linear'].inputs(b, n)
-        for direction in directions:
-            grad = g if direction == DIRECTIONS[1] else None
-            there = {k: e for k, e in entries.items() if grad is None or k not in forward_only}
-            rows += _direction_rows(there, x, grad, seconds, direction=direction)
+    say(f'b={b}, n={n}, d={setup.d} …')
+    if any(k.endswith('compiled') for k in names): torch.compiler.reset()   # a size is compiled for itself
+    entries = {k: _admitted(k, b, n, setup, say) for k in dict.fromkeys(['two_linear', *names])}
+    (x, g), rows = entries['two_linear'].inputs(b, n), []
+    for direction in directions:
+        skip, grad = ((), None) if direction == 'forward' else (forward_only, g)
+        there = {k: e for k, e in entries.items() if e and k not in skip}
+        rows += _direction_rows(there, x, grad, seconds, direction=direction)
     return rows
-
-# %% ../../nbs/93_operators.ipynb #41d03f2d
-def _shown(rows, tokens):
-    "Four cells of one name and direction"
-    if not len(rows): return ['–']*4
-    by = rows.set_index('quantity')
-    ratio, ns = by.loc['ratio'], 1e6*by.value['ms']/tokens
-    return [f'{ratio.value:.2f}', f'{ratio.q1:.2f}–{ratio.q3:.2f}', f'{ns:.0f}', f"{by.value['activations']:.1f}"]
 
 # %% ../../nbs/93_operators.ipynb #9c4e4096
 def layer_table(
     rows:list,  # from `measure`
 )->str:
     "One line for each size and name."
-    body = {}
-    for key, r in table(rows).groupby(['name', 'b', 'n', 'd', 'dtype'], sort=False):
-        body[key] = [c for dn in DIRECTIONS for c in _shown(select(r, direction=dn), key[1]*key[2])]
-    heads = ['forward', 'quartiles', 'ns/token', 'memory', 'fwd+bwd', 'quartiles', 'ns/token', 'memory']
-    frame = pd.DataFrame([[*k, *v] for k, v in body.items()], columns=['operator', 'b', 'n', 'd', 'dtype', *heads])
-    return frame.to_string(index=False)
+    R, two = table(rows), '{:.2f}'.format
+    ns = (1e6*R.value/(R.b*R.n).astype(float)).map('{:.0f}'.format)
+    ratio = R.value.map(two) + ' (' + R.q1.map(two) + '–' + R.q3.map(two) + ')'
+    R['shown'] = R.value.map(two).where(R.quantity != 'ms', ns).where(R.quantity != 'ratio', ratio)
+    wide = R.pivot_table('shown', ['name', 'b', 'n'], ['direction', 'quantity'], 'first', sort=False)
+    wide = wide.reindex(columns=[(dn, q) for dn in DIRECTIONS for q in ('ratio', 'ms', 'activations')])
+    wide.columns = ['forward', 'ns/token', 'memory', 'fwd+bwd', 'ns/token', 'memory']
+    return wide.fillna('–').reset_index().to_string(index=False)
 
 # %% ../../nbs/93_operators.ipynb #8d916375
 def _stream(op, context, setup, chunk=4096):
@@ -112,13 +91,6 @@ def _cached(op, context, setup):
         return op.proj(F.scaled_dot_product_attention(q, K, V).flatten(1))
     return step
 
-# %% ../../nbs/93_operators.ipynb #b67a39b4
-def _decoders(setup, contexts, cached):
-    "Steps of one token, by (name, context)"
-    ours, theirs, x = Entry('causal_tssa', setup).op, Entry('sdpa', setup).op, setup.tokens(1, setup.d)
-    steps = {('causal_tssa', c): partial(ours.step, x, _stream(ours, c, setup)) for c in contexts}
-    return steps | {('sdpa', c): partial(_cached(theirs, c, setup), x) for c in cached}
-
 # %% ../../nbs/93_operators.ipynb #a6db5b69
 def decode_rows(
     setup:Setup=Setup(),           # shape and place
@@ -126,42 +98,40 @@ def decode_rows(
     cached:tuple=(1024, 2**16),    # the same for softmax attention with a cache
     seconds:float=1.,              # for each context
     steps:int=20,                  # timed together
-)->list:                           # rows 'us' a token, and 'ratio' to the shortest context
+):                                 # yields 'us' a token, and 'ratio' to the shortest context
     "Cost of decoding one token behind contexts of different lengths."
-    clock = clock_of(setup.device, setup.threads)
-    with set_torch_threads(setup.threads), torch.no_grad():
-        single = _decoders(setup, contexts, cached)
+    ours, theirs, x = Entry('causal_tssa', setup).op, Entry('sdpa', setup).op, setup.tokens(1, setup.d)
+    with torch.no_grad():
+        single = {('causal_tssa', c): partial(ours.step, x, _stream(ours, c, setup)) for c in contexts}
+        single |= {('sdpa', c): partial(_cached(theirs, c, setup), x) for c in cached}
         several = {k: (lambda f=f: [f() for _ in range(steps)]) for k, f in single.items()}
-        times = interleaved(several, clock, setup.threads, seconds, least=5, most=201)
-    rows, first = [], dict(causal_tssa=contexts[0], sdpa=cached[0])
+        times = setup.take_turns(several, seconds, least=5, most=201)
     for name, c in single:
-        rows += [row('decode', name, 'us', 1e6*times[name, c]/steps, **setup.where(1, c)),
-                 row('decode', name, 'ratio', ratios(times, (name, c), (name, first[name])), **setup.where(1, c))]
-    return rows
+        first = next(k for k in single if k[0] == name)
+        yield row('decode', name, 'us', 1e6*times[name, c]/steps, **setup.where(1, c))
+        yield row('decode', name, 'ratio', ratios(times, (name, c), first), **setup.where(1, c))
 
 # %% ../../nbs/93_operators.ipynb #1f9da335
 def _backward_peak(name, n, setup):
-    "Bytes at the peak of forward with backward of one sample, and bytes of its tokens"
+    "Bytes at the peak of forward with backward of one sample"
     e = Entry(name, setup)
     x, g = e.inputs(1, n)
     e.run(x, g)
-    return peak_memory(partial(e.run, x, g), setup.device), x.numel()*x.element_size()
+    return setup.peak(partial(e.run, x, g))
 
 # %% ../../nbs/93_operators.ipynb #9c8bbf22
 def long_rows(
     setup:Setup=Setup(),                           # shape and place
     n:int=2**16,                                   # tokens of one sample
     names:tuple=('tssa', 'causal_tssa', 'eca'),    # operators
-)->list:                                           # rows 'MiB': at the peak, beyond tokens and weights
+):                                                 # yields 'MiB': at the peak, beyond tokens and weights
     "A long sequence, forwards and backwards."
-    where = dict(direction=DIRECTIONS[1]) | setup.where(1, n)
-    with set_torch_threads(setup.threads):
-        return [row('long', k, 'MiB', _backward_peak(k, n, setup)[0]/2**20, **where) for k in names]
+    for k in names:
+        yield row('long', k, 'MiB', _backward_peak(k, n, setup)/2**20, direction=DIRECTIONS[1], **setup.where(1, n))
 
 # %% ../../nbs/93_operators.ipynb #fab9a9cb
 SIZES = (8, 196), (1, 1024), (1, 4096), (1, 16384)
 
-# %% ../../nbs/93_operators.ipynb #fbe01a85
 def every_form(
     heads:int=8,          # K
     compiled:bool=True,   # torch.compile too
@@ -179,18 +149,15 @@ def measure_layers(
     compiled:bool=True,            # torch.compile of the plain forms too
     more:tuple=(),                 # further names
     seconds:float=1.5,             # for each form, size and direction
-    rows:list|None=None,           # a list to add to, for whoever wants to keep what there is when something breaks
     say=print,                     # told what happens
-)->list:                           # rows
+):                                 # yields rows, a size at a time
     "Every form of every operator of ours at each size; softmax attention backwards only up to 4,096 tokens on a CPU."
-    rows, names = [] if rows is None else rows, [*every_form(setup.heads, compiled), *more]
     for b, n in sizes:
-        say(f'layers at b={b}, n={n} …')
         skip = ('sdpa',) if n > 4096 and setup.device == 'cpu' else ()
-        found = measure(names, b, n, setup, forward_only=skip, seconds=seconds, say=say)
+        found = measure([*every_form(setup.heads, compiled), *more], b, n, setup, forward_only=skip,
+                        seconds=seconds, say=say)
         say(layer_table(found))
-        rows += found
-    return rows
+        yield from found
 
 # %% ../../nbs/93_operators.ipynb #d216fb46
 CURVES = 'two_linear', *OURS, 'xca', 'mssa', 'sdpa', 'sdpa/listing'
@@ -201,9 +168,9 @@ _longest = {'forward': {'sdpa/listing': 8192},                          # matric
 def _curve_rows(names, n, setup, seconds, say):
     "One point of each curve"
     there, back = ([k for k in names if n <= _longest[dn].get(k, n)] for dn in DIRECTIONS)
-    rows, where = measure(there, 1, n, setup, DIRECTIONS[:1], seconds=seconds, say=say), setup.where(1, n)
-    with set_torch_threads(setup.threads): peaks = {k: _backward_peak(k, n, setup) for k in back}
-    return rows + [row('layer', k, 'activations', p/x, direction=DIRECTIONS[1], **where) for k, (p, x) in peaks.items()]
+    yield from measure(there, 1, n, setup, DIRECTIONS[:1], seconds=seconds, say=say)
+    where, one = dict(direction=DIRECTIONS[1]) | setup.where(1, n), n*setup.d*DTYPES[setup.dtype].itemsize
+    for k in back: yield row('layer', k, 'activations', _backward_peak(k, n, setup)/one, **where)
 
 # %% ../../nbs/93_operators.ipynb #6f507c0d
 def measure_curves(
@@ -213,20 +180,8 @@ def measure_curves(
     at_n:int=4096,                                # as in ToST's Figure 6
     names:tuple=CURVES,                           # operators
     seconds:float=0.7,                            # for each operator and size
-    rows:list|None=None,                          # a list to add to
     say=print,                                    # told what happens
-)->list:                                          # rows
+):                                                # yields rows
     "Forward time, and peak memory of forward and of forward with backward, for one sample."
-    rows = [] if rows is None else rows
     for n, d in dict.fromkeys([*((n, setup.d) for n in ns), *((at_n, d) for d in ds)]):
-        say(f'n={n}, d={d} …')
-        rows += _curve_rows(names, n, replace(setup, d=d), seconds, say)
-    return rows
-
-# %% ../../nbs/93_operators.ipynb #44543c62
-def exponent(
-    xs,  # sizes, > 0
-    ys,  # times or bytes, > 0
-)->float:
-    "Slope of the least-squares line through the logarithms."
-    return float(np.polyfit(np.log(xs), np.log(ys), 1)[0])
+        yield from _curve_rows(names, n, replace(setup, d=d), seconds, say)

@@ -12,93 +12,55 @@ import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
-from torch.utils.benchmark.utils.common import set_torch_threads
-from .results import row, select, value
+from .results import row, select, timed_rows
 from .rivals import DTYPES, Setup
-from .timing import clock_of, interleaved, peak_memory, ratios
 from ..models.zoo import create
-from ..run.start import pick_device
 from ..train.callbacks import amp_mode
 
 # %% ../../nbs/95_throughput.ipynb #020600d6
-TIMED = {'DeiT-S': 'deit_small_patch16_224', 'ECA-S': 'wb_eca_small_patch16_224', 'ToST-S': 'wb_tost_small_patch16_224',
-         'DMST-S': 'wb_dmst_small_patch16_224', 'CRATE-S': 'wb_crate_small_patch16_224'}   # whose speed is compared
+TIMED = ('deit_small_patch16_224', 'wb_eca_small_patch16_224', 'wb_tost_small_patch16_224',
+         'wb_dmst_small_patch16_224', 'wb_crate_small_patch16_224')   # whose speed is compared
+MODES = 'inference', 'training'
 
-# %% ../../nbs/95_throughput.ipynb #ac8814af
-def _loss(model, x, y, half):
-    "Cross-entropy, in half precision where `half` is bf16 or fp16"
-    dtype = torch.bfloat16 if half == 'bf16' else torch.float16
-    with torch.autocast(x.device.type, dtype) if half else nullcontext(): out = model(x)
-    return F.cross_entropy(out.float(), y, label_smoothing=0.1)
+# %% ../../nbs/95_throughput.ipynb #9375f94b
+def _where(mode, x, setup): return dict(direction=mode, b=len(x), n=x.shape[-1], dtype=setup.dtype)
 
 # %% ../../nbs/95_throughput.ipynb #3bddb501
 def training_step(
     model:nn.Module,       # in training mode
     x:Tensor,              # images `b c height width`
     half:str|None=None,    # 'bf16', 'fp16', or None for the type of the weights
-):                         # function without arguments
+):                         # function without arguments that gives the loss
     "A function that takes one step of AdamW, always on the same images; labels are 0, 1, 2, … again and again."
     y = torch.arange(len(x), device=x.device) % min(10, model.num_classes)
     opt = torch.optim.AdamW(model.parameters(), lr=1e-5)
     scaler = torch.amp.GradScaler(x.device.type, enabled=half == 'fp16')
+    dtype = torch.bfloat16 if half == 'bf16' else torch.float16
     def step():
-        scaler.scale(_loss(model, x, y, half)).backward()
+        with torch.autocast(x.device.type, dtype) if half else nullcontext(): out = model(x)
+        loss = F.cross_entropy(out.float(), y, label_smoothing=0.1)
+        scaler.scale(loss).backward()
         scaler.step(opt)
         scaler.update()
         opt.zero_grad()
+        return loss.detach()
     return step
 
-# %% ../../nbs/95_throughput.ipynb #56eb4130
-def inference(
-    model:nn.Module,  # in evaluation mode
-    x:Tensor,         # images `b c height width`
-):                    # function without arguments
-    "A function that runs the model without recording."
-    def forward():
-        with torch.no_grad(): return model(x)
-    return forward
-
-# %% ../../nbs/95_throughput.ipynb #e93fe392
-def _step(arch, img_size, bs, device, amp, channels_last, compile, kwargs):
-    "A training step of a new model, and the model"
+# %% ../../nbs/95_throughput.ipynb #8f35bc7d
+def _model(name, training, setup, channels_last=False, compile=False, **kwargs):
+    "A model with seeded weights and no stochastic depth"
     order = torch.channels_last if channels_last else torch.contiguous_format
-    model = create(arch, img_size=img_size, **kwargs).to(device, memory_format=order).train()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = create(name, drop_path_rate=0., **kwargs)
+    model = model.to(setup.device, DTYPES[setup.dtype], memory_format=order).train(training)
     if compile: model.compile()
-    x = torch.randn(bs, getattr(model, 'in_chans', 3), img_size, img_size, device=device)
-    return training_step(model, x.to(memory_format=order), amp_mode(amp, device)), model
+    return model
 
-# %% ../../nbs/95_throughput.ipynb #fd4aceb9
-def _speeds(times, bs):
-    "Images a second: median, slowest, fastest; and speed against the first"
-    first = times.columns[0]
-    ratio = {k: ratios(times, first, k).median() for k in times}
-    speed = dict(images_per_s=bs/times.median(), slowest=bs/times.max(), fastest=bs/times.min())
-    return pd.DataFrame(speed | dict(ratio=pd.Series(ratio)))
-
-# %% ../../nbs/95_throughput.ipynb #7a79541c
-def throughput_table(
-    archs:dict|None=None,     # names in timm's registry by label; None: `TIMED`; the first is compared with
-    rounds:int=5,             # timed steps of each, ≥ 1
-    img_size:int=224,         # side of the images
-    bs:int=64,                # images in a batch
-    device=None,              # cpu, cuda, …; None: a GPU if there is one
-    amp:str='auto',           # 'auto', 'bf16', 'fp16' or 'none'
-    channels_last:bool=False, # order of the images in memory
-    compile:bool=False,       # run torch.compile on the models
-    clock=None,               # tells the time in seconds; None: time on the wall
-    models:dict|None=None,    # further arguments by label, such as {'ECA-S': dict(rank=10)}
-    **kwargs,                 # arguments of all models
-)->pd.DataFrame:              # images_per_s (median), slowest, fastest, ratio to the first's speed, memory_gib, params
-    "Training steps of several models, in turns."
-    device, archs, threads = pick_device(device), archs or TIMED, torch.get_num_threads()
-    own = {k: kwargs | (models or {}).get(k, {}) for k in archs}
-    made = {k: _step(a, img_size, bs, device, amp, channels_last, compile, own[k]) for k, a in archs.items()}
-    steps = {k: step for k, (step, _) in made.items()}
-    times = interleaved(steps, clock or clock_of(device, 2), threads, least=rounds, most=rounds)
-    speeds = _speeds(times, bs)
-    speeds['memory_gib'] = pd.Series({k: peak_memory(f, device)/2**30 for k, f in steps.items()})
-    speeds['params'] = pd.Series({k: sum(p.numel() for p in m.parameters()) for k, (_, m) in made.items()})
-    return speeds
+# %% ../../nbs/95_throughput.ipynb #23d139e8
+def _whole(model, x, half=None):
+    "What is timed of a whole model: a training step in training mode, else a forward pass"
+    return training_step(model, x, half) if model.training else torch.no_grad()(partial(model, x))
 
 # %% ../../nbs/95_throughput.ipynb #897c354f
 def model_parts(
@@ -108,13 +70,14 @@ def model_parts(
     blocks, position = list(model.blocks), getattr(model, 'pos_embed', None)
     mlps = [b.mlp for b in blocks if b.mlp is not None]
     norms = [getattr(b, k, None) for b in blocks for k in ('norm1', 'norm2')]
-    parts = {'patch embedding': [model.patch_embed, *([position] if isinstance(position, nn.Module) else [])],
+    parts = {'patch embedding': [model.patch_embed, position if isinstance(position, nn.Module) else None],
              'operator': [b.attn for b in blocks],
-             ('ISTA' if mlps and type(mlps[0]).__name__ == 'ISTA' else 'MLP'): mlps,
-             'norms': [m for m in norms if m is not None] + [model.norm],
+             'ISTA' if mlps and type(mlps[0]).__name__ == 'ISTA' else 'MLP': mlps,
+             'norms': [*norms, model.norm],
              'class attention': list(getattr(model, 'cls_attn_blocks', None) or []),
              'head': [model.head]}
-    return {k: ms for k, ms in parts.items() if ms}
+    there = {k: [m for m in ms if m is not None] for k, ms in parts.items()}
+    return {k: ms for k, ms in there.items() if ms}
 
 # %% ../../nbs/95_throughput.ipynb #759763af
 def part_inputs(
@@ -132,26 +95,16 @@ def part_inputs(
         for h in hooks: h.remove()
     return [(m, seen[m]) for m in modules if m in seen]
 
-# %% ../../nbs/95_throughput.ipynb #c98b8347
-def _forwards(inputs):
-    "Run the modules on their inputs"
-    with torch.no_grad():
-        for m, args in inputs: m(*args)
-
-# %% ../../nbs/95_throughput.ipynb #551ac6da
-def _backwards(inputs):
-    "A function that runs the modules on their inputs and back"
-    def one(m, args):
-        out = m(*args)
-        y = out if isinstance(out, Tensor) else next(o for o in out if isinstance(o, Tensor))
-        leaves = [p for p in (*args, *m.parameters()) if isinstance(p, Tensor) and p.requires_grad]
-        if leaves: torch.autograd.grad(y, leaves, ones.setdefault(m, torch.ones_like(y)), allow_unused=True)
-    ones = {}
-    def both():
-        for m, args in inputs: one(m, args)
-    return both
-
 # %% ../../nbs/95_throughput.ipynb #1fb0cc05
+def _run(m, args, ones):
+    "A module forwards, and backwards if `ones` keeps its output's gradient"
+    out = m(*args)
+    if ones is None: return
+    y = out if isinstance(out, Tensor) else next(o for o in out if isinstance(o, Tensor))
+    leaves = [p for p in (*args, *m.parameters()) if isinstance(p, Tensor) and p.requires_grad]
+    if leaves: torch.autograd.grad(y, leaves, ones.setdefault(m, torch.ones_like(y)), allow_unused=True)
+
+# %% ../../nbs/95_throughput.ipynb #15199369
 def part_call(
     model:nn.Module,      # ours or timm's
     modules:list,         # parts of it
@@ -159,23 +112,11 @@ def part_call(
     training:bool=False,  # with backward
 ):                        # function without arguments
     "A function that runs parts of a model on the inputs they get there."
-    inputs = part_inputs(model, modules, x)
-    return _backwards(inputs) if training else partial(_forwards, inputs)
-
-# %% ../../nbs/95_throughput.ipynb #8f35bc7d
-def _model(name, training, setup, **kwargs):
-    "A model with seeded weights and no stochastic depth"
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return create(name, drop_path_rate=0., **kwargs).to(setup.device, DTYPES[setup.dtype]).train(training)
-
-# %% ../../nbs/95_throughput.ipynb #d269efa4
-MODES = 'inference', 'training'
-
-# %% ../../nbs/95_throughput.ipynb #9375f94b
-def _whole(model, x): return training_step(model, x) if model.training else inference(model, x)
-def _where(model, x, setup):
-    return dict(direction=MODES[model.training], b=len(x), n=x.shape[-1], dtype=setup.dtype)
+    inputs, ones = part_inputs(model, modules, x), {} if training else None
+    def call():
+        with torch.set_grad_enabled(training):
+            for m, args in inputs: _run(m, args, ones)
+    return call
 
 # %% ../../nbs/95_throughput.ipynb #094200cf
 def _optimiser(model):
@@ -187,79 +128,70 @@ def _optimiser(model):
 # %% ../../nbs/95_throughput.ipynb #e38f3d6e
 def profile_model(
     name:str,              # timm's name
-    training:bool=False,   # a training step instead of inference
+    mode:str,              # inference or training
     setup:Setup=Setup(),   # dtype and place
     bs:int=4,              # images in a batch
     img_size:int=224,      # their side
     seconds:float=2.,      # for each kind of part
     **kwargs,              # of the model
-)->list:                   # rows in ms, one for each part, 'rest' and 'whole'
+):                         # yields rows in ms, one for each part, 'rest' and 'whole'
     "Where a model's time goes."
-    x, model = setup.tokens(bs, 3, img_size, img_size), _model(name, training, setup, img_size=img_size, **kwargs)
-    with set_torch_threads(setup.threads):
-        calls = {'whole': _whole(model, x)}
-        calls |= {k: part_call(model, ms, x, training) for k, ms in model_parts(model).items()}
-        if training: calls['optimiser'] = _optimiser(model)
-        times = 1e3*interleaved(calls, clock_of(setup.device, setup.threads), setup.threads, seconds, 'whole')
-    rows = [row('profile', name, k, times[k], **_where(model, x, setup)) for k in times]
-    total = {r['quantity']: r['value'] for r in rows}
-    return [*rows, row('profile', name, 'rest', 2*total['whole'] - sum(total.values()), **_where(model, x, setup))]
-
-# %% ../../nbs/95_throughput.ipynb #08968e2a
-def _block_rows(models, x, setup, seconds, where):
-    "The first block of each model on the tokens it gets there"
-    calls = {k: part_call(m, [m.blocks[0]], x, m.training) for k, m in models.items()}
-    first = next(iter(calls))
-    times = interleaved(calls, clock_of(setup.device, setup.threads), setup.threads, seconds, first)
-    for k in calls:
-        yield row('block', k, 'ms', 1e3*times[k], **where)
-        yield row('block', k, 'ratio', ratios(times, k, first), **where)
+    training, x = mode == 'training', setup.tokens(bs, 3, img_size, img_size)
+    model = _model(name, training, setup, img_size=img_size, **kwargs)
+    calls = {'whole': _whole(model, x)}
+    calls |= {k: part_call(model, ms, x, training) for k, ms in model_parts(model).items()}
+    if training: calls['optimiser'] = _optimiser(model)
+    times = 1e3*setup.take_turns(calls, seconds, 'whole')
+    middle = times.median()
+    for k in times: yield row('profile', name, k, times[k], **_where(mode, x, setup))
+    yield row('profile', name, 'rest', 2*middle.whole - middle.sum(), **_where(mode, x, setup))
 
 # %% ../../nbs/95_throughput.ipynb #3cd7e2c4
-def _mode_rows(models, x, setup, seconds):
-    "Speed and memory of models that are all in one mode"
-    calls, first = {k: _whole(m, x) for k, m in models.items()}, next(iter(models))
-    times = interleaved(calls, clock_of(setup.device, setup.threads), setup.threads, seconds, first)
-    where = _where(models[first], x, setup)
-    for k, f in calls.items():
-        yield row('model', k, 'images/s', len(x)/times[k], **where)
-        yield row('model', k, 'ratio', ratios(times, k, first), **where)
-        yield row('model', k, 'MiB', peak_memory(f, setup.device)/2**20, **where)
-    yield from _block_rows(models, x, setup, seconds/4, where)
+def _speed(r, bs):
+    "A row of milliseconds as images a second"
+    return r | dict(quantity='images/s', **{k: 1e3*bs/r[q] for k, q in dict(value='value', q1='q3', q3='q1').items()})
+
+def _mode_rows(models, mode, x, setup, seconds, half):
+    "Speed and memory of models that are all in one mode, and of their first blocks"
+    where, first = _where(mode, x, setup), next(iter(models))
+    calls = {k: _whole(m, x, half) for k, m in models.items()}
+    timed = timed_rows('model', setup.take_turns(calls, seconds, first), first, **where)
+    yield from (_speed(r, len(x)) if r['quantity'] == 'ms' else r for r in timed)
+    for k, f in calls.items(): yield row('model', k, 'MiB', setup.peak(f)/2**20, **where)
+    blocks = {k: part_call(m, [m.blocks[0]], x, mode == 'training') for k, m in models.items()}
+    yield from timed_rows('block', setup.take_turns(blocks, seconds/4, first), first, **where)
 
 # %% ../../nbs/95_throughput.ipynb #f0d2d766
 def measure_models(
-    names:tuple=tuple(TIMED.values()),  # timm's names; ratios are to the first
-    setup:Setup=Setup(),                # dtype and place; widths are the models' own
-    bs:int=4,                           # images in a batch
-    img_size:int=224,                   # their side
-    seconds:float=5.,                   # for each model and mode
-    rows:list|None=None,                # a list to add to
-    say=print,                          # told what happens
-    **kwargs,                           # of the models
-)->list:                                # rows 'images/s', 'ratio' of time, 'MiB' at the peak beyond weights, optimiser
+    names:tuple=TIMED,         # timm's names; ratios are to the first
+    setup:Setup=Setup(),       # dtype and place; widths are the models' own
+    bs:int=4,                  # images in a batch
+    img_size:int=224,          # their side
+    seconds:float=5.,          # for each model and mode
+    say=print,                 # told what happens
+    amp:str='none',            # mixed precision of training: 'auto', 'bf16', 'fp16' or 'none'
+    own:dict|None=None,        # arguments of single models by name, such as rank
+    **kwargs,                  # of all models; and channels_last, compile
+):                             # yields 'images/s', 'ratio' of time, 'MiB' at the peak beyond weights, optimiser
     "Inference and training speed of whole models and of one block of each."
-    rows, x = [] if rows is None else rows, setup.tokens(bs, 3, img_size, img_size)
-    with set_torch_threads(setup.threads):
-        for training in (False, True):
-            say(f'models, {MODES[training]} …')
-            models = {k: _model(k, training, setup, img_size=img_size, **kwargs) for k in names}
-            rows += _mode_rows(models, x, setup, seconds)
-    return rows
+    x, half = setup.tokens(bs, 3, img_size, img_size), amp_mode(amp, torch.device(setup.device))
+    for mode in MODES:
+        say(f'models, {mode} …')
+        training, own = mode == 'training', own or {}
+        models = {k: _model(k, training, setup, img_size=img_size, **kwargs | own.get(k, {})) for k in names}
+        yield from _mode_rows(models, mode, x, setup, seconds, half)
 
 # %% ../../nbs/95_throughput.ipynb #35bb8a30
 def model_table(
     results:pd.DataFrame,  # with rows of `measure_models` and `profile_model`
 )->pd.DataFrame:
     "Images a second, time against the first model, memory, and the largest parts."
-    body = []
-    for r in select(results, part='model', quantity='images/s').itertuples():
-        at = dict(name=r.name, direction=r.direction)
-        parts = select(results, part='profile', **at).set_index('quantity').value
-        largest = parts.drop(['whole', 'rest'], errors='ignore').nlargest(3) / parts.get('whole', 1.)
-        time, block = (value(results, part=p, quantity='ratio', **at) for p in ('model', 'block'))
-        mib = value(results, part='model', quantity='MiB', **at)
-        body.append([r.name.replace('_patch16_224', ''), r.direction, r.b, f'{r.value:.2f}',
-                     f'{time:.2f}', f'{block:.2f}', f'{mib:.0f}',
-                     ', '.join(f'{k} {v:.0%}' for k, v in largest.items())])
-    return pd.DataFrame(body, columns=['model', 'mode', 'batch', 'images/s', 'time', 'block', 'MiB', 'largest parts'])
+    R = results.assign(model=results.name.str.replace('_patch16_224', ''), mode=results.direction)
+    keys = ['mode', 'model']
+    whole, block, parts = (select(R, part=p).pivot_table('value', keys, 'quantity', sort=False)
+                           for p in ('model', 'block', 'profile'))
+    shares = parts.drop(columns=['whole', 'rest'], errors='ignore').div(parts.get('whole'), axis=0)
+    largest = {k: ', '.join(f'{p} {v:.0%}' for p, v in s.nlargest(3).items()) for k, s in shares.iterrows()}
+    made = pd.DataFrame({'images/s': whole['images/s'].round(1), 'time': whole.ratio.round(2),
+                         'block': block.ratio.round(2), 'MiB': whole.MiB.round(), 'largest parts': pd.Series(largest)})
+    return made.loc[whole.index].rename_axis(keys).reset_index()

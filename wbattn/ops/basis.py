@@ -30,10 +30,7 @@ def sketch(
 # %% ../../nbs/14_basis.ipynb #af3f380a
 _sketches = {}   # Ω by (columns, seed, device, type)
 
-# %% ../../nbs/14_basis.ipynb #a9de9d37
-def _ordinary(
-    x:Tensor,   # tensor, just made
-)->bool:
+def _ordinary(x:Tensor)->bool:
     "No stand-in that tracing makes, and nothing that belongs to a transform of torch.func."
     return type(x) is Tensor and not torch._C._are_functorch_transforms_active()
 
@@ -79,7 +76,6 @@ def pooled_sketch(
 # %% ../../nbs/14_basis.ipynb #91852c62
 next_to_nothing = 1e-24   # squared length below which a column counts as zero (F.normalize's 1e-12, squared)
 
-# %% ../../nbs/14_basis.ipynb #38bb3e7a
 def check_eps(
     eps:float,   # ridge
 ):

@@ -32,9 +32,7 @@ def attend(
         return (F.dropout(logits.softmax(-1), dropout) @ v).to(kind)
 
 # %% ../../nbs/11_crate.ipynb #2be48d48
-def _check_codes(
-    w:Tensor,  # codes
-):
+def _check_codes(w:Tensor):
     "Raise `ValueError` unless codes are `b h n p`."
     if w.dim() != 4 or w.shape[2] < 1: raise ValueError(f'codes must be b h n p with n ≥ 1, got {tuple(w.shape)}')
 
@@ -80,15 +78,16 @@ def attend_fused(
     scale:float|None=None,   # factor of the logits; p^-½ if None
 )->Tensor:                   # `b h n p`
     "`attend` without dropout, on PyTorch's fused kernel."
-    wanted = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (q, k, v, bias))
+    asked = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (q, k, v, bias))
     with no_autocast(q):
-        if wanted: return _Fused.apply(q, k, v, bias, scale)
+        if asked and not torch.compiler.is_compiling(): return _Fused.apply(q, k, v, bias, scale)
         return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale)
 
+# %% ../../nbs/11_crate.ipynb #0d947c43
 def fits_fused(
     dropout:float,   # probability that an attention weight is dropped
 )->tuple:            # does PyTorch's kernel fit, and why not
-    "The one thing that the fused form does not take."
+    "The fused form fits unless attention weights are dropped."
     return (False, f'attention weights are dropped (dropout = {dropout})') if dropout else (True, '')
 
 # %% ../../nbs/11_crate.ipynb #0929d14e

@@ -92,19 +92,19 @@ def compare(
 
 # %% ../../nbs/81c_findings.ipynb #7ded8b46
 def _verdict(accuracy, cross_entropy):
-    told = [n for n, d in (('accuracy', accuracy), ('cross-entropy', cross_entropy)) if d.clear]
-    return 'told apart by ' + ' and '.join(told) if told else 'not told apart'
+    told = accuracy.clear, cross_entropy.clear
+    return {(True, True): 'both', (True, False): 'accuracy', (False, True): 'entropy'}.get(told, 'neither')
 
 def findings(
     df:pd.DataFrame, # results of one study
     *pairs           # of variants: (a, b), …
 )->pd.DataFrame:     # a row for each pair
-    "Differences a − b with 95 % intervals, and whether the seeds tell the two apart."
+    "Differences a − b with 95 % intervals, and what tells the two apart."
     rows = {}
     for a, b in pairs:
         accuracy, nats = compare(df, a, b), compare(df, a, b, 'cross_entropy')
         rows[f'{a} − {b}'] = {'accuracy (points)': str(accuracy), 'cross-entropy (nats)': str(nats),
-                              'verdict': _verdict(accuracy, nats)}
+                              'told apart by': _verdict(accuracy, nats)}
     return pd.DataFrame.from_dict(rows, orient='index').rename_axis('difference')
 
 # %% ../../nbs/81c_findings.ipynb #26731b65
