@@ -22,18 +22,19 @@ if TYPE_CHECKING:
     from wbattn.forms import use
     from wbattn.ops.redunet import ReduLayer, ReduNet, compression_operators, expansion_operator
     from wbattn.ops.crate import ISTA, MSSA, subspace_attention
-    from wbattn.ops.tssa import (TSSA, CausalTSSA, causal_token_statistics_attention, token_statistics_attention,
-        tssa_membership)
+    from wbattn.ops.tssa import TSSA, token_statistics_attention, tssa_membership
+    from wbattn.ops.forgetting import CausalTSSA, causal_token_statistics_attention
     from wbattn.ops.basis import cholesky_basis, ridge_project, sketch
     from wbattn.ops.eca import Compress, ECAttention, Expand, compress, eca_membership, expand
     from wbattn.ops.dmsa import DMSA, soft_threshold
     from wbattn.ops.dotproduct import XCA, SoftmaxAttention
     from wbattn.models import create, list_models, load_model, save_model
-    from wbattn.data import cifar_dls, digits_dls, folder_dls, get_dls, imagenet_dls
+    from wbattn.data import cifar_dls, digits_dls, folder_dls, get_dls, imagenet_dls, text_dls
     from wbattn.train.learner import wb_learner
     from wbattn.look import (cls_attention_maps, explain, layer_rates, layer_spectra, membership_maps, step_sizes,
         subspace_coherence)
     from wbattn.run.cli import wbattn_eval, wbattn_explain, wbattn_predict, wbattn_train
+    from wbattn.run.generate import generate, wbattn_generate
     from wbattn.study.experiment import wbattn_experiment
     from wbattn.bench.cli import wbattn_bench
 

@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.autograd import Function
 from wbattn.forms import form
 from wbattn.numerics import plain_grad
-from wbattn.ops.tssa import causal_token_statistics_attention, check_codes, token_statistics_attention
+from wbattn.ops.causal import causal_token_statistics_attention
+from wbattn.ops.tssa import check_codes, token_statistics_attention
 from wbattn.fast.triton import (Trial, chunk_length, codes_unfit, constexpr, features_together, fits, kernel, launch,
     strided, tile, tiles, tiling, tl, wave)
 
