@@ -106,11 +106,11 @@ class Entry(BasicMarkdownRenderer):
         if not own_words(self.sym): self.docs = ''
 
 # %% ../nbs/79_site.ipynb #1d62ffae
-_heading = re.compile(r'^(#{2,6})\s+\S.*$')
+_heading = re.compile(r'^(#{2,6})\s+\S')
 
 def _level(cell):
     m = _heading.match((cell.source or '').strip()) if cell.cell_type == 'markdown' else None
-    return len(m[1]) if m and '\n' not in cell.source.strip() else 0
+    return len(m[1]) if m else 0
 
 class drop_empty(Processor):
     "Processor: a heading with nothing under it goes"
@@ -118,7 +118,8 @@ class drop_empty(Processor):
         kept, following = [], 1                     # from the end: the end of a page is like a new page
         for c in reversed(self.nb.cells):
             level = _level(c)
-            if not level or not following or following > level: kept.append(c); following = level
+            alone = level and '\n' not in c.source.strip()
+            if not alone or not following or following > level: kept.append(c); following = level
         self.nb.cells[:] = kept[::-1]
 
 # %% ../nbs/79_site.ipynb #66c1c316
