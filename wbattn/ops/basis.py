@@ -59,12 +59,12 @@ def _counts(
 )->Tensor:          # int64
     "`sizes` as counts, or `ValueError`."
     counts = sizes.round().long()
-    if (counts >= 1).all() and (counts == sizes).all(): return counts
-    raise ValueError(f'sizes must be whole numbers ≥ 1, got values from {sizes.min().item()} to {sizes.max().item()}')
+    if (counts >= 0).all() and (counts == sizes).all(): return counts
+    raise ValueError(f'sizes must be whole numbers ≥ 0, got values from {sizes.min().item()} to {sizes.max().item()}')
 
 # %% ../../nbs/14_basis.ipynb #f87fd313
 def pooled_sketch(
-    sizes:Tensor,                    # how many tokens each row stands for `b n`, whole numbers ≥ 1
+    sizes:Tensor,                    # how many tokens each row stands for `b n`, whole numbers ≥ 0
     r:int,                           # columns, ≥ 1
     seed:int=0,                      # which Ω
     dtype:torch.dtype=torch.float32, # type of the result
