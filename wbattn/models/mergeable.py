@@ -71,6 +71,10 @@ class Merging:
         source = plan if self.source is None else self.source.compose(plan)
         return Merging(self.n, source, plan.sizes(self.sizes), plan.flags(self.sizes))
 
+    def without_flags(self)->'Merging':
+        "What is known after a layer in which nothing merged."
+        return Merging(self.n, self.source, self.sizes, torch.zeros_like(self.flags))
+
 # %% ../../nbs/35c_mergeable.ipynb #b48ce512
 def carried_along(
     attn:nn.Module,   # an operator
