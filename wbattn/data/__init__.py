@@ -13,3 +13,4 @@ from .datasets import get_dataset, get_dls, image_dls, imagenet_dls
 from .folders import real_accuracy, real_labels
 from .images import ImageSet, UnreadableImage, read_image
 from .loader import ImageDL, loader_speed, picture_dls, repeated_idxs
+from .scenes import Scenes, scenes, scenes_dls

@@ -135,7 +135,7 @@ class RecipeOptions(Options):
 @dataclass(kw_only=True)
 class TrainOptions(RecipeOptions, PlaceOptions, MachineOptions):
     "What is trained, and what it leaves."
-    data:str = opt(None, "data set: digits, cifar10, cifar100, svhn, flowers, pets, food101, imagenet, folder "
+    data:str = opt(None, "data set: digits, scenes, cifar10, cifar100, svhn, flowers, pets, food101, imagenet, folder "
                              "(default: digits)")
     arch:str = opt(None, "architecture, a name of `wbattn.models.list_models()` or timm's (default: the data set's "
                          "main one, or that of --finetune; digits: wb_eca_digits_patch2_8)")

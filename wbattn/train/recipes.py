@@ -177,6 +177,7 @@ _cifar = derive(_cifar, "ours", bs=256, data=dict(img_size=32, augment='light'),
 # %% ../../nbs/50_recipes.ipynb #f2fd17ab
 RECIPES = {
     'digits': Recipe(epochs=40, bs=64, lr=1.5e-3, wd=0.05, label_smoothing=0.1, threads=1),
+    'scenes': Recipe(epochs=12, bs=64, lr=2e-3, wd=0.05, label_smoothing=0.1, threads=2),
     'cifar10': _cifar, 'cifar100': _cifar, 'svhn': _cifar,
     'imagenet': _tost, 'imagenet/wb_xcit': _tost, 'imagenet/deit': _deit, 'imagenet/wb_dmst': _dmst,
     'imagenet/wb_crate': _crate, 'readme:imagenet/wb_crate': _crate_readme,
@@ -188,7 +189,7 @@ RECIPES = {
 for _size,_bs in dict(tiny=2048, small=1024, medium=512, base=256, base_plus=256, large=128).items():
     RECIPES[f'imagenet/wb_eca_{_size}'] = derive(_eca, "ECA, Table 8", bs=_bs)
 
-MAIN_ARCH = dict(digits='wb_eca_digits_patch2_8') # what a data set is trained with unless told otherwise
+MAIN_ARCH = dict(digits='wb_eca_digits_patch2_8', scenes='wb_tost_scenes_patch4_64') # what a data set is trained with unless told otherwise
 
 # %% ../../nbs/50_recipes.ipynb #909a9463
 def _fits(key, what, arch):
