@@ -45,10 +45,15 @@ def _ink(rng, ground):
     light = ground.mean() < .5
     return (rng.uniform(.75, 1., 3) if light else rng.uniform(0., .25, 3)).astype(np.float32)
 
+@lru_cache
+def _enlarging(s):
+    "Bilinear enlargement from 8 to `s` as a matrix `s 8`"
+    return F.interpolate(torch.eye(8)[None], s, mode='linear', align_corners=False)[0].T.numpy()
+
 def _draw(rng, image, mask, scan, label, box):
     "Lay a scan `8 8` on an image, and its class + 1 on the mask"
     s, y, x = box
-    cover = F.interpolate(torch.from_numpy(scan)[None, None], (s, s), mode='bilinear', align_corners=False)[0, 0].numpy()
+    cover = _enlarging(s) @ scan @ _enlarging(s).T
     part = image[y:y + s, x:x + s]
     part += cover[..., None]*(_ink(rng, part) - part)
     mask[y:y + s, x:x + s][cover >= .5] = label + 1
@@ -59,7 +64,7 @@ def _scene(seed, i, part, scans, labels):
     rng = np.random.RandomState([seed, list(COLUMNS).index(part), i])
     image, mask = _background(rng, part).copy(), np.zeros((SIDE, SIDE), np.uint8)
     boxes = _boxes(rng, rng.randint(1, 4))
-    which = [int(rng.choice(np.flatnonzero(labels == i % 10))), *rng.randint(len(labels), size=len(boxes) - 1)]
+    which = [rng.choice(np.flatnonzero(labels == i % 10)), *rng.randint(len(labels), size=len(boxes) - 1)]
     for j, box in zip(which, boxes): _draw(rng, image, mask, scans[j], labels[j], box)
     return (255*image.transpose(2, 0, 1)).round().astype(np.uint8), labels[which[0]], len(boxes), mask
 

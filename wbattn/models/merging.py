@@ -77,6 +77,7 @@ class TokenMerger(nn.Module):
         like = next(model.parameters())
         self.correction = correction.to(like.device)
         self.weigh_class = correction.weighs if weigh_class is None else weigh_class
+        self.train(model.training)
 
     def extra_repr(self): return f'r={self.rs}, metric={self.metric!r}, plan={self.plan!r}, tau={self.tau}'
 

@@ -62,15 +62,14 @@ digits_sizes = dict(
     xcit_digits_patch2_8=_size(96, 4, 4, **_small),
     crate_digits_patch2_8=_size(96, 4, 4, **_small, stem='conv'))
 
-# %% ../../nbs/32_models.ipynb #5975e91a
+# %% ../../nbs/32_models.ipynb #e76c7209
 _scene = dict(img_size=64, patch_size=4)
 scenes_sizes = dict(
     eca_scenes_patch4_64=_size(64, 4, 4, op=dict(rank=8), **_scene),
     tost_scenes_patch4_64=_size(64, 4, 4, op=_bias, **_scene),
     dmst_scenes_patch4_64=_size(64, 4, 4, op=_bias, **_scene),
     xcit_scenes_patch4_64=_size(64, 4, 4, **_scene),
-    crate_scenes_patch4_64=_size(64, 4, 4, **_scene, stem='conv'),
-    xcit_scenes_softmax_64=_size(64, 4, 4, attn='softmax', **_scene))
+    crate_scenes_patch4_64=_size(64, 4, 4, **_scene, stem='conv'))
 
 # %% ../../nbs/32_models.ipynb #839dc679
 zoo = {f'wb_{k}_patch16_224': v for k, v in imagenet_sizes.items()} | {f'wb_{k}': v for k, v in (digits_sizes | scenes_sizes).items()}
