@@ -88,7 +88,7 @@ def _cfg(name):
     first = None if linear else 'patch_embed.proj.0.0'
     cfg = dict(url='', interpolation='bicubic', classifier='head', first_conv=first)
     if 'scenes' in name:
-        return dict(cfg, num_classes=10, input_size=(3, 64, 64), crop_pct=1., mean=(0.43, 0.42, 0.42), std=(0.31, 0.31, 0.32))
+        return dict(cfg, num_classes=10, input_size=(3, 64, 64), crop_pct=1., mean=(0.43, 0.42, 0.37), std=(0.34, 0.27, 0.29))
     if 'digits' in name:
         return dict(cfg, num_classes=10, input_size=(1, 8, 8), crop_pct=1., mean=(0.3053,), std=(0.3761,))
     return dict(cfg, num_classes=1000, input_size=(3, 224, 224), crop_pct=224/256,
