@@ -1,8 +1,8 @@
 """What can be known about the website without Quarto: run it after nbdev_proc_nbs, from anywhere in the project.
 
 Every page has a title and a plain description; every link, image, cross-reference and citation resolves; the sidebar
-and the notebooks name each other; the outputs hold no traceback and no path of somebody's machine; directives stand
-where nbdev looks for them. Prints each problem with its file and cell, and exits 1 if there is one.
+and the notebooks name each other; the outputs hold no traceback, no path of somebody's machine and no line beyond the column,
+pictures have words, "Next" is what the pager says; directives stand where nbdev looks for them. Prints each problem with its file and cell, and exits 1 if there is one.
 """
 import ast, re, sys
 from collections import Counter
@@ -32,6 +32,7 @@ quarto_options = set('''eval echo output include warning error label code-fold c
     fig-column tbl-column tags id'''.split())
 machine = re.compile(r'/(?:root|home|work|opt|tmp|Users|private|mnt)/|[A-Z]:\\\\?Users|site-packages|ipykernel_\d')
 max_png = 100_000
+column = 108   # characters that fit beside sidebar and contents
 
 def text(s): return s if isinstance(s, str) else ''.join(s or '')
 
@@ -149,6 +150,28 @@ def check_prose(p, where, src, pages, keys):
         elif key in keys: counts['citations'] += 1
         else: bad(where, f'@{key} is neither a label nor an entry of references.bib (code belongs in backticks)')
 
+def check_seen(where, opts, outputs):
+    "What a reader sees of a cell: no line beyond the column, and words for every picture"
+    if opts.get('output') == 'false' or 'hide_output' in opts: return
+    for o in outputs:
+        data = o.get('data', {})
+        if any(k.startswith('image/') for k in data):
+            if not opts.get('fig-alt') and not opts.get('fig-cap'): bad(where, 'a picture without fig-alt or fig-cap')
+            continue
+        if 'text/html' in data or 'text/markdown' in data: continue
+        longest = max((text(o.get('text')) + text(data.get('text/plain'))).split('\n'), key=len)
+        if len(longest) > column: bad(where, f'a line of {len(longest)} characters, at most {column} fit: {longest[:50]!r} …')
+
+def check_next(pages):
+    "Where a page ends with `Next: [...](page)`, the sidebar's next page is meant, as in the pager"
+    side = yaml.safe_load((nbs/'sidebar.yml').read_text(encoding='utf-8')) or {}
+    order = [h for h in hrefs(side.get('website', {}).get('sidebar', {})) if not re.match(r'\w+:', h)]
+    follows = dict(zip(order, order[1:]))
+    for p in pages:
+        said = [(w, m) for w, k, src, _ in p.cells if k == 'markdown' for m in re.findall(r'Next: \[[^\]]*\]\(([^)#]+)', src)]
+        for where, target in said[-1:]:
+            if target != follows.get(p.name): bad(where, f'"Next" is {target}, in the sidebar it is {follows.get(p.name, "nothing")}')
+
 def check_code(p, where, src, cell):
     opts = leading(src)
     for line in src.split('\n')[len(opts):]:
@@ -165,6 +188,7 @@ def check_code(p, where, src, cell):
     outputs = cell.get('outputs', [])
     label = opts.get('label', '')
     shown = opts.get('include') != 'false' and 'hide' not in opts
+    if shown: check_seen(where, opts, outputs)
     if label.startswith('fig-') and shown:
         counts['figures'] += 1
         if not opts.get('fig-cap'): bad(where, f'{label} has no fig-cap')
@@ -226,6 +250,7 @@ def main():
             elif kind == 'code': check_code(p, where, src, cell)
         if p.path.suffix == '.ipynb' and not (root/'_proc'/p.name).is_file(): bad(p.name, 'was not processed by nbdev_proc_nbs')
     check_site(pages)
+    check_next(pages)
     print(f'{len(pages)} pages, ' + ', '.join(f'{n} {k}' for k, n in sorted(counts.items())))
     if notes: print(*notes, sep='\n')
     if problems: print(*problems, f'{len(problems)} problem(s) in the docs', sep='\n')

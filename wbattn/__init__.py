@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from wbattn.toy import correlated_line, union_of_subspaces
     from wbattn.testing import assert_close, assert_same_op, check_operator, expect_fail
     from wbattn.forms import use
-    from wbattn.ops.redunet import ReduLayer, ReduNet, compression_operators, expansion_operator
+    from wbattn.ops.redunet import ReduLayer, compression_operators, expansion_operator
+    from wbattn.ops.redunet_network import ReduNet
     from wbattn.ops.crate import ISTA, MSSA, subspace_attention
-    from wbattn.ops.tssa import (TSSA, CausalTSSA, causal_token_statistics_attention, token_statistics_attention,
-        tssa_membership)
+    from wbattn.ops.tssa import TSSA, token_statistics_attention, tssa_membership
+    from wbattn.ops.forgetting import CausalTSSA, causal_token_statistics_attention
     from wbattn.ops.basis import cholesky_basis, ridge_project, sketch
     from wbattn.ops.eca import Compress, ECAttention, Expand, compress, eca_membership, expand
     from wbattn.ops.dmsa import DMSA, soft_threshold
@@ -31,11 +32,12 @@ if TYPE_CHECKING:
     from wbattn.models import create, list_models, load_model, save_model
     from wbattn.models.merging import TokenMerger
     from wbattn.models.plans import MergePlan, bipartite_plan, window_plan
-    from wbattn.data import cifar_dls, digits_dls, folder_dls, get_dls, imagenet_dls, scenes_dls
+    from wbattn.data import cifar_dls, digits_dls, folder_dls, get_dls, imagenet_dls, scenes_dls, text_dls
     from wbattn.train.learner import wb_learner
     from wbattn.look import (cls_attention_maps, explain, layer_rates, layer_spectra, membership_maps, step_sizes,
         subspace_coherence)
     from wbattn.run.cli import wbattn_eval, wbattn_explain, wbattn_predict, wbattn_train
+    from wbattn.run.generate import generate, wbattn_generate
     from wbattn.study.experiment import wbattn_experiment
     from wbattn.bench.cli import wbattn_bench
 

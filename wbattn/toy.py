@@ -11,10 +11,7 @@ import torch
 from torch import Tensor
 
 # %% ../nbs/03_toy.ipynb #865eb711
-def _check(
-    ok:bool,    # what must hold
-    text:str,   # what to say if it doesn't
-):
+def _check(ok:bool, text:str):
     "Raise `ValueError` with `text` unless `ok`."
     if not ok: raise ValueError(text)
 

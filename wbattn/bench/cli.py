@@ -7,116 +7,136 @@ __all__ = ['wbattn_bench']
 
 # %% ../../nbs/98_bench_cli.ipynb #841bf885
 import logging, math, shlex, sys, warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-import torch
-from .card import GPU_SIZES, measure_gpu
-from .exactness import numerics_rows
+from torch.utils.benchmark.utils.common import set_torch_threads
+from .card import GPU_SIZES, measure_goals, measure_gpu
 from .figures import plot_curves, plot_profile
-from .operators import DIRECTIONS, SIZES, decode_rows, layer_table, long_rows, measure, measure_curves, measure_layers
-from .results import describe, save_results, table
+from .operators import DIRECTIONS, SIZES, layer_table, measure, measure_curves
+from .results import describe, load_limits, save_results, table, verdicts
 from .rivals import Entry, FORMS, LISTINGS, Setup, parse_name
-from .throughput import TIMED, measure_models, model_table, profile_model
+from .throughput import MODES, TIMED, measure_models, model_table, profile_model
 from ..run.cli import command
+from ..run.options import one_of, opt, whole
+from ..run.start import pick_device
+
+# %% ../../nbs/98_bench_cli.ipynb #62c730d2
+POSITIVE = (lambda v: 0 < v < math.inf), 'a number > 0'
+
+@dataclass(kw_only=True)
+class BenchOptions(Setup):
+    "What is measured."
+    dtype:str = opt(None, "of weights and tokens: float64, float32, bfloat16 or float16 (default: float32; "
+                          "gpu: bfloat16)")
+    device:str = opt(None, "cpu, cuda, cuda:1 (default: cpu; gpu: cuda)")
+    ops:str = opt('tssa,causal_tssa,dmsa,eca,sdpa,xca,mssa',
+                  "operators, by commas; also two_linear, dmsa:2 for 2 active heads (default: all, dense)")
+    forms:str = opt('fast', "of each operator that has them: fast, plain, compiled, listing, … (default: fast)")
+    n:str = opt(None, "numbers of tokens (default: 196,1024,4096; goals: those of the goals)")
+    b:int = opt(None, "samples in a batch (default: 8 below 1024 tokens, else 1)", valid=whole())
+    direction:str = opt('both', "forward, backward (with forward), both (default: both)",
+                        valid=one_of('forward', 'backward', 'both'))
+    seconds:float = opt(None, "for each form, size and direction, about (default: 0.5; goals: 1.5; curves: 0.7; "
+                              "models: 5)", valid=POSITIVE)
+    goals:bool = opt(False, "measure all that the goals ask for, about 8 minutes")
+    curves:bool = opt(False, "time and memory against n and d, about 7 minutes")
+    models:bool = opt(False, "whole models against DeiT-S and where their time goes, about 12 minutes")
+    gpu:bool = opt(False, "the goals for a CUDA card, the card itself first")
+    no_compile:bool = opt(False, "leave out torch.compile from the goals (it takes minutes to compile)")
+    bs:int = opt(4, "images in a batch, for models (default: 4)", valid=whole())
+    img_size:int = opt(224, "of the images, for models (default: 224)", valid=whole())
+    limits:str = opt(None, "table of limits for verdicts (default: nbs/bench_goals.csv where there is one)")
+    out:str = opt(None, "CSV to write")
+    figure:str = opt(None, "picture to write (PNG), for curves and models")
 
 # %% ../../nbs/98_bench_cli.ipynb #55a8848d
-def _numbers(s, name):
+def _numbers(s):
     "Whole numbers ≥ 1 from '196,1024'"
-    try: v = [int(t) for t in str(s).split(',')]
-    except ValueError: raise ValueError(f'{name}={s!r}; expected whole numbers, separated by commas') from None
-    if min(v) < 1: raise ValueError(f'{name}={s!r}; expected numbers ≥ 1')
-    return v
+    if not all(t.isdigit() and int(t) for t in s.split(',')):
+        raise ValueError(f'n={s!r}; expected whole numbers ≥ 1, separated by commas')
+    return [int(t) for t in s.split(',')]
 
-# %% ../../nbs/98_bench_cli.ipynb #7c9206dd
 def _sizes(n, b):
     "Pairs (b, n) from the options; None if there is no n"
-    if b is not None and b < 1: raise ValueError(f'b={b}; expected a number ≥ 1')
-    return None if n is None else [(b or (8 if k < 1024 else 1), k) for k in _numbers(n, 'n')]
-
-# %% ../../nbs/98_bench_cli.ipynb #ef1a4774
-def _check_device(device):
-    "Raise `ValueError` unless this machine has the device"
-    try: kind = torch.device(device).type
-    except RuntimeError: kind = ''
-    if kind not in ('cpu', 'cuda'): raise ValueError(f'device={device!r}; expected cpu, cuda or cuda:1')
-    if kind == 'cuda' and not torch.cuda.is_available():
-        raise ValueError(f'device={device!r}; this machine has no CUDA GPU that PyTorch can use')
+    return n and [(b or (8 if k < 1024 else 1), k) for k in _numbers(n)]
 
 # %% ../../nbs/98_bench_cli.ipynb #7640317c
-def _plan(ops, forms):
+def _names(o):
     "Names of all operators in all forms that they have"
-    ops, forms = ops.split(','), forms.split(',')
-    for f in forms:
-        if f not in FORMS: raise ValueError(f'forms={f!r}; expected some of {", ".join(FORMS)}')
-    for o in ops:
-        if parse_name(o)[2] != 'fast': raise ValueError(f'ops={o!r}; forms are given by --forms')
-    named = [(o, f) for o in ops for f in forms if f != 'listing' or parse_name(o)[0] in LISTINGS]
-    return [o if f == 'fast' else f'{o}/{f}' for o, f in named]
+    ops, asked = o.ops.split(','), o.forms.split(',')
+    for f in asked: parse_name(f'two_linear/{f}' if f != 'listing' else 'tssa/listing')
+    if any('/' in k for k in ops): raise ValueError(f'ops={o.ops!r}; forms are given by --forms')
+    pairs = [(k, f) for k in ops for f in asked if f != 'listing' or parse_name(k)[0] in LISTINGS]
+    return [k if f == 'fast' else f'{k}/{f}' for k, f in pairs]
 
-# %% ../../nbs/98_bench_cli.ipynb #690bb961
-def _check_run(modes, seconds, direction, bs, img_size, out, figure):
-    "Raise `ValueError` for what can be seen before measuring"
-    if len(modes) > 1:
-        got = ' and '.join('--' + m for m in modes)
+# %% ../../nbs/98_bench_cli.ipynb #1ce2e2dc
+def _mode(o):
+    "What to measure; the goals of a card are those of --gpu"
+    said = [k for k in ('goals', 'curves', 'models', 'gpu') if getattr(o, k)]
+    if len(said) > 1:
+        got = ' and '.join(f'--{k}' for k in said)
         raise ValueError(f'expected one of --goals, --curves, --models and --gpu, got {got}')
-    for k, v in dict(bs=bs, img_size=img_size).items():
-        if v < 1: raise ValueError(f'{k}={v}; expected a number ≥ 1')
-    if seconds is not None and not 0 < seconds < math.inf: raise ValueError(f'seconds={seconds}; expected a number > 0')
-    if direction not in ('forward', 'backward', 'both'):
-        raise ValueError(f'direction={direction!r}; expected forward, backward or both')
-    for k, v in dict(out=out, figure=figure).items():
-        if v and not Path(v).resolve().parent.is_dir():
-            raise ValueError(f'{k}={v!r}; there is no directory {str(Path(v).parent)!r}')
-    if figure and not {'curves', 'models'} & set(modes):
-        raise ValueError(f'figure={figure!r}; only --curves and --models draw one')
+    return 'gpu' if said == ['goals'] and (o.device or '').startswith('cuda') else (said or ['layers'])[0]
 
-# %% ../../nbs/98_bench_cli.ipynb #c9a852c5
-def _goals(setup, sizes, compiled, seconds, rows, say):
-    measure_layers(setup, sizes or SIZES, compiled, (), seconds or 1.5, rows, say)
-    say('decoding …')
-    rows += decode_rows(setup, seconds=seconds or 1.5)
-    say('long sequences …')
-    rows += long_rows(setup)
-    say('numerics …')
-    rows += numerics_rows(setup)
+def _placed(o, mode):
+    "The options with what they leave to the mode"
+    gpu = mode == 'gpu'
+    device = str(pick_device(o.device or ('cuda' if gpu else 'cpu')))
+    return replace(o, device=device, dtype=o.dtype or ('bfloat16' if gpu else 'float32'))
+
+# %% ../../nbs/98_bench_cli.ipynb #0dc294ea
+def _check_files(o, mode):
+    "`ValueError` for a file that can't be written or read"
+    for k in ('out', 'figure'):
+        path = getattr(o, k)
+        if path and not Path(path).resolve().parent.is_dir():
+            raise ValueError(f'{k}={path!r}; there is no directory {str(Path(path).parent)!r}')
+    if o.figure and mode not in ('curves', 'models'):
+        raise ValueError(f'figure={o.figure!r}; only --curves and --models draw one')
+    if o.limits and not Path(o.limits).is_file(): raise ValueError(f'limits={o.limits!r}; there is no such file')
 
 # %% ../../nbs/98_bench_cli.ipynb #e6a39a52
-def _models(setup, bs, img_size, seconds, rows, say):
-    measure_models(tuple(TIMED.values()), setup, bs, img_size, seconds or 5., rows, say)
-    for name in TIMED.values():
+def _models(o, seconds, say):
+    yield from measure_models(TIMED, o, o.bs, o.img_size, seconds, say)
+    for name in TIMED:
         say(f'parts of {name} …')
-        for training in (False, True): rows += profile_model(name, training, setup, bs, img_size, (seconds or 4.)/2)
-    say(model_table(table(rows)).to_string(index=False))
+        for mode in MODES: yield from profile_model(name, mode, o, o.bs, o.img_size, seconds*0.4)
 
 # %% ../../nbs/98_bench_cli.ipynb #3c23ccc4
-def _layers(names, sizes, setup, direction, seconds, rows, say):
-    directions = dict(forward=DIRECTIONS[:1], backward=DIRECTIONS[1:], both=DIRECTIONS)[direction]
-    for b, n in sizes:
-        more = measure(names, b, n, setup, directions, seconds=seconds or 0.5, say=say)
-        rows += more
-        say(layer_table(more))
+def _layers(o, seconds, say):
+    directions = dict(forward=DIRECTIONS[:1], backward=DIRECTIONS[1:], both=DIRECTIONS)[o.direction]
+    for b, n in _sizes(o.n or '196,1024,4096', o.b):
+        found = measure(_names(o), b, n, o, directions, seconds=seconds, say=say)
+        say(layer_table(found))
+        yield from found
+
+# %% ../../nbs/98_bench_cli.ipynb #c42926a1
+def _rows(mode, o, say):
+    "What a mode measures"
+    told = dict(seconds=o.seconds or dict(goals=1.5, curves=0.7, models=5.).get(mode, 0.5), say=say)
+    if mode == 'models': return _models(o, **told)
+    if mode == 'layers': return _layers(o, **told)
+    if mode == 'curves': return measure_curves(o, **told, **(dict(ns=_numbers(o.n), ds=()) if o.n else {}))
+    f, sizes = (measure_gpu, GPU_SIZES) if mode == 'gpu' else (measure_goals, SIZES)
+    return f(o, _sizes(o.n, o.b) or sizes, compiled=not o.no_compile, **told)
 
 # %% ../../nbs/98_bench_cli.ipynb #a1e893cc
-def _hush():
-    "Keep libraries' remarks about themselves out of the output"
-    logging.getLogger('torch.utils.cpp_extension').setLevel(logging.ERROR)
-    warnings.filterwarnings('ignore', category=FutureWarning, module='torch')
+def _end(mode, o, results, say):
+    "Tables of models, and verdicts"
+    if mode == 'models': say(model_table(results).to_string(index=False))
+    if mode not in ('goals', 'models', 'gpu'): return
+    path = Path(o.limits or 'nbs/bench_goals.csv')
+    if not path.is_file(): return say(f'no table of limits at {path}, so no verdicts')
+    said = verdicts(results, load_limits(path, mode))
+    say(said.to_string(index=False) + f"\n{sum(said.met == 'yes')} of {len(said)} goals met")
 
 # %% ../../nbs/98_bench_cli.ipynb #7d3e91b4
-def _modes(device, **asked):
-    "What to measure, and where; the goals of a card are those of --gpu"
-    modes, where = [k for k, v in asked.items() if v], device or ('cuda' if asked['gpu'] else 'cpu')
-    return ['gpu'] if modes == ['goals'] and where.startswith('cuda') else modes, where
-
-def _only(n):
-    "The curves over these numbers of tokens alone; all curves for none"
-    return dict(ns=_numbers(n, 'n'), ds=()) if n else {}
-
-def _describe(mode, setup):
-    "What was run, with what, on what"
-    meta = describe(shlex.join(['wbattn_bench', *sys.argv[1:]]), setup.device, setup.threads)
-    if mode == 'gpu': meta.setdefault('gpu', 'none: a CPU in its place')
-    return meta
+def _meta(mode, o):
+    "What was run, with what, on what; libraries' remarks about themselves are kept out"
+    logging.getLogger('torch.utils.cpp_extension').setLevel(logging.ERROR)
+    warnings.filterwarnings('ignore', category=FutureWarning, module='torch')
+    meta = describe(shlex.join(['wbattn_bench', *sys.argv[1:]]), o.device, o.threads)
+    return (dict(gpu='none: a CPU in its place') if mode == 'gpu' else {}) | meta
 
 # %% ../../nbs/98_bench_cli.ipynb #c8ba96a9
 @command(examples="""  wbattn_bench --ops tssa,sdpa --forms fast,compiled --n 1024,4096
@@ -124,48 +144,23 @@ def _describe(mode, setup):
   wbattn_bench --models --bs 16
 """)
 def wbattn_bench(
-    ops:str='tssa,causal_tssa,dmsa,eca,sdpa,xca,mssa', # operators, by commas; also two_linear, dmsa:2 (2 heads active)
-    forms:str='fast',      # of each operator that has them: fast, plain, compiled, listing, again
-    n:str=None,            # numbers of tokens (default: 196,1024,4096; goals: those of the goals)
-    b:int=None,            # samples in a batch (default: 8 below 1024 tokens, else 1)
-    d:int=384,             # token width
-    heads:int=8,           # K
-    rank:int=20,           # columns of ECA's sketch for each head
-    dtype:str=None,        # float32, float64, bfloat16, float16 (default: float32; gpu: bfloat16)
-    direction:str='both',  # forward, backward (with forward), both
-    threads:int=1,         # CPU threads; one is timed by processor time, more by the clock on the wall
-    device:str=None,       # cpu or cuda (default: cpu; gpu: cuda)
-    seconds:float=None,    # for each form, size and direction, about (default: 0.5; goals: 1.5; curves: 0.7; models: 5)
-    goals:bool=False,      # measure all that the table of goals needs, about 8 minutes
-    curves:bool=False,     # time and memory against n and d, about 7 minutes
-    models:bool=False,     # whole models against DeiT-S and where their time goes, about 12 minutes
-    gpu:bool=False,        # the goals for a CUDA card, the card itself first
-    no_compile:bool=False, # leave out torch.compile from the goals (it takes minutes to compile)
-    bs:int=4,              # images in a batch, for models
-    img_size:int=224,      # of the images, for models
-    out:str=None,          # CSV to write
-    figure:str=None,       # picture to write (PNG), for curves and models
+    o:BenchOptions, # what was said
 ):
     "Time and memory of attention operators as ratios to the linear maps around them."
-    modes, where = _modes(device, goals=goals, curves=curves, models=models, gpu=gpu)
-    setup = Setup(d, heads, rank, dtype or ('bfloat16' if modes == ['gpu'] else 'float32'), where, threads)
-    _hush()
-    _check_run(modes, seconds, direction, bs, img_size, out, figure)
-    _check_device(setup.device)
-    mode, sizes, names, rows = (modes or ['layers'])[0], _sizes(n, b), _plan(ops, forms), []
-    for k in names: Entry(k, replace(setup, compiler='eager'))   # what can't be made is said before measuring
-    meta = _describe(mode, setup)
+    mode, rows = _mode(o), []
+    o = _placed(o, mode)
+    _check_files(o, mode)
+    if o.n: _numbers(o.n)
+    for k in _names(o): Entry(k, replace(o, compiler='eager'))
+    meta = _meta(mode, o)
+    def keep():
+        if o.out and rows: save_results(table(rows, meta), o.out)
     def say(s):
         print(s, flush=True)
-        if out and rows: save_results(table(rows, meta), out)    # a long run that breaks leaves what it measured
+        keep()
     for k, v in meta.items(): say(f'{k}: {v}')
-    told = dict(rows=rows, say=say)
-    run = dict(goals=lambda: _goals(setup, sizes, not no_compile, seconds, rows, say),
-               gpu=lambda: measure_gpu(setup, sizes or GPU_SIZES, not no_compile, seconds=seconds or 0.5, **told),
-               curves=lambda: measure_curves(setup, **_only(n), seconds=seconds or 0.7, **told),
-               models=lambda: _models(setup, bs, img_size, seconds, rows, say),
-               layers=lambda: _layers(names, sizes or _sizes('196,1024,4096', b), setup, direction, seconds, rows, say))
-    try: run[mode]()
-    finally:
-        if out and rows: save_results(table(rows, meta), out)
-    if figure: (plot_curves if mode == 'curves' else plot_profile)(table(rows, meta)).savefig(figure, dpi=150)
+    with set_torch_threads(o.threads):
+        try: rows.extend(_rows(mode, o, say))
+        finally: keep()
+    _end(mode, o, table(rows, meta), say)
+    if o.figure: (plot_curves if mode == 'curves' else plot_profile)(table(rows, meta)).savefig(o.figure, dpi=150)

@@ -12,5 +12,9 @@ from .datasets import DATASETS, DataSet, Pictures, check_options, cifar_dls, dat
 from .datasets import get_dataset, get_dls, image_dls, imagenet_dls
 from .folders import real_accuracy, real_labels
 from .images import ImageSet, UnreadableImage, read_image
+from .listops import listops_dls
+from .longrange import aan_dls, grey_cifar_dls, imdb_dls, same_module_dls, which_library_dls
+from .pathfinder import pathfinder_dls
 from .loader import ImageDL, loader_speed, picture_dls, repeated_idxs
 from .scenes import Scenes, scenes, scenes_dls
+from .text import text_dls

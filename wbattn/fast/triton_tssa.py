@@ -9,10 +9,10 @@ __all__ = ['tssa_kernels', 'causal_tssa_kernels']
 from functools import partial
 import torch
 from torch import Tensor
-from torch.autograd import Function
 from wbattn.forms import form
 from wbattn.numerics import plain_grad
-from wbattn.ops.tssa import causal_token_statistics_attention, check_codes, token_statistics_attention
+from wbattn.ops.causal import causal_token_statistics_attention
+from wbattn.ops.tssa import check_codes, token_statistics_attention
 from wbattn.fast.triton import (Trial, chunk_length, codes_unfit, constexpr, features_together, fits, kernel, launch,
     strided, tile, tiles, tiling, tl, wave)
 
@@ -134,7 +134,7 @@ def _update_grad(w, wb, wh, wn, g, gb, gh, gn, temp, Pi, energy, sums, pull, dlo
     tl.store(dw + at, 2*x*(pi*delta + dl*slope + ds) - y*pi*a, mask=(t < n)[:, None] & (i < p))
 
 # %% ../../nbs/25_triton_tssa.ipynb #e84522d2
-class _TSSA(Function):
+class _TSSA(torch.autograd.Function):
     "Token-statistics attention of codes `b h n p`, temp `h` in float32."
     @staticmethod
     def forward(ctx, w, temp):
@@ -172,19 +172,15 @@ class _TSSA(Function):
 # %% ../../nbs/25_triton_tssa.ipynb #f905bfb0
 def _trial_inputs(count, w):
     "Codes of the type, place and head shape of `w`, temperatures, biases: `count` of these"
-    h, p = w.shape[-3], w.shape[-1]
-    made = partial(wave, device=w.device)
+    (h, p), made = _head_shape(w), partial(wave, device=w.device)
     return [made(1, 100, h, p, dtype=w.dtype).transpose(1, 2), made(h), made(h, 100)][:count]
 
 def _head_shape(w): return w.shape[-3], w.shape[-1]
 
 _try_tssa = Trial('tssa', _TSSA.apply, token_statistics_attention.plain, partial(_trial_inputs, 2), _head_shape)
 
-# %% ../../nbs/25_triton_tssa.ipynb #67326c10
-def _fits(w, temp, sizes=None):
-    return fits(w, 'sizes are given' if sizes is not None else codes_unfit(w), _try_tssa)
-
-@form(token_statistics_attention, 'triton', _fits)
+@form(token_statistics_attention, 'triton', lambda w, temp, sizes=None: fits(
+    w, codes_unfit(w) if sizes is None else 'sizes are given', _try_tssa))
 def tssa_kernels(
     w:Tensor,     # codes `b h n p`
     temp:Tensor,  # temperature of each head `h`, or `h 1`
@@ -209,7 +205,6 @@ def _prefix(x, y, chunks, columns, reverse:constexpr, R:constexpr, S:constexpr):
         tl.store(y + (row + step)*columns + j, carry + tl.cumsum(v, 0), mask=inside)
         carry += tl.sum(v, 0)
 
-# %% ../../nbs/25_triton_tssa.ipynb #0e62454e
 def _others(x, reverse=False):
     "For each chunk, the sum of the chunks before it (after it, if reverse): `c …`."
     y, columns = torch.empty_like(x), x[0].numel()
@@ -249,7 +244,6 @@ def _running(x, pi, sums, p:constexpr, P:constexpr):
     group = tl.cumsum(pi[:, None]*x*x, 0) + tl.load(sums + i, mask=i < p, other=0.)
     return group, (tl.cumsum(pi, 0) + tl.load(sums + p))[:, None] + 1e-8
 
-# %% ../../nbs/25_triton_tssa.ipynb #d506d1d3
 @kernel
 def _causal_update(w, wb, wh, wn, Pi, sums, y, n, h:constexpr, p:constexpr, L:constexpr, P:constexpr):
     "As `_update`, with running sums."
@@ -283,7 +277,6 @@ def _causal_pull(w, wb, wh, wn, g, gb, gh, gn, Pi, sums, pull, n, h:constexpr, p
     tl.store(pull + at + i, tl.sum(dgroup, 0), mask=i < p)
     tl.store(pull + at + p, tl.sum(dsize, 0))
 
-# %% ../../nbs/25_triton_tssa.ipynb #c3ca7487
 @kernel
 def _causal_member_grad(w, wb, wh, wn, g, gb, gh, gn, Pi, sums, pull, dPi, n,
                         h:constexpr, p:constexpr, L:constexpr, P:constexpr):
@@ -354,7 +347,7 @@ def _causal_update_grad(w, wb, wh, wn, g, gb, gh, gn, temp, energy, Pi, sums, pu
     tl.store(dw + to, grad, mask=(t < n)[:, None] & (i < p))
 
 # %% ../../nbs/25_triton_tssa.ipynb #613f4142
-class _CausalTSSA(Function):
+class _CausalTSSA(torch.autograd.Function):
     "Causal token-statistics attention of codes `b h n p`, temp `h` and bias `h n` in float32."
     @staticmethod
     def forward(ctx, w, temp, bias):

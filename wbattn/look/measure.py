@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['QUANTITIES', 'Quantity', 'layer_rates', 'layer_spectra', 'memberships', 'head_diversity', 'cls_attention',
-           'layer_bases', 'subspace_coherence', 'subspace_overlap', 'has_step_sizes', 'step_sizes', 'has_sparsity',
-           'layer_sparsity']
+           'layer_bases', 'subspace_coherence', 'has_step_sizes', 'step_sizes', 'has_sparsity', 'layer_sparsity']
 
 # %% ../../nbs/61_measure.ipynb #0f943a0c
 import math

@@ -22,11 +22,12 @@ from .layers import Block
 from .plans import MergePlan
 from .transformer import WhiteBoxTransformer
 from ..numerics import check_sizes, log_sizes
+from ..ops.causal import CausalTSSA
 from ..ops.crate import MSSA
 from ..ops.dmsa import DMSA
 from ..ops.dotproduct import XCA, SoftmaxAttention
 from ..ops.eca import ECAttention
-from ..ops.tssa import TSSA, CausalTSSA
+from ..ops.tssa import TSSA
 
 # %% ../../nbs/35c_mergeable.ipynb #60cacdfb
 class Scores(NamedTuple):
@@ -188,8 +189,6 @@ def _check_parts(m, name):
 # %% ../../nbs/35c_mergeable.ipynb #2874c8a8
 def _check_operator(attn):
     "Raise `ValueError` unless an operator takes the sizes of its tokens."
-    if isinstance(attn, CausalTSSA):
-        _refuse(type(attn).__name__, 'it is causal, and a merged token would stand for several places in time')
     if type(attn) in scored or 'sizes' in inspect.signature(attn.forward).parameters: return
     _refuse(type(attn).__name__, 'its forward takes no sizes (how many tokens each row stands for)')
 
@@ -197,6 +196,8 @@ def check_mergeable(
     model:nn.Module,   # to be merged
 ):
     "Raise `ValueError`, saying why, for a model that the walker can't walk through."
+    for m in model.modules():
+        if isinstance(m, CausalTSSA): _refuse(type(m).__name__, 'it is causal, and a merged token would stand for several places in time')
     if isinstance(model, WhiteBoxTransformer):
         for block in model.blocks:
             if not isinstance(block, Block): _refuse(type(block).__name__, 'expected blocks of wbattn.models')

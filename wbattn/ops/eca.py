@@ -194,17 +194,19 @@ class Expand(nn.Module):
         _check_widths(dim, num_heads, dim, rank)
         self.dim, self.rank, self.eps, self.seed = dim, num_heads * rank, eps, seed
 
-    def forward(self,
-        x:Tensor,                  # tokens `b n d`
-        sizes:Tensor|None=None,    # how many tokens each row stands for `b n`; all 1 unless given
-    )->Tensor:                      # (I − QQᵀ)x `b n d`
-        "The part of each token outside the span of all."
-        check_tokens(x, self.dim)
-        return expand(x, _omega(x, sizes, self.rank, self.seed), self.eps)
-
     def extra_repr(self)->str:
         "What `print` shows."
         return f'dim={self.dim}, rank={self.rank}, eps={self.eps}, seed={self.seed}'
+
+# %% ../../nbs/15_eca.ipynb #f17b040d
+@patch
+def forward(self:Expand,
+    x:Tensor,                  # tokens `b n d`
+    sizes:Tensor|None=None,    # how many tokens each row stands for `b n`; all 1 unless given
+)->Tensor:                      # (I − QQᵀ)x `b n d`
+    "The part of each token outside the span of all."
+    check_tokens(x, self.dim)
+    return expand(x, _omega(x, sizes, self.rank, self.seed), self.eps)
 
 # %% ../../nbs/15_eca.ipynb #79be9040
 class Compress(nn.Module):
@@ -232,33 +234,39 @@ class Compress(nn.Module):
         "Temperature of the membership, > 0."
         return F.softplus(self.eta_raw)
 
-    def bases(self)->Tensor:
-        "U `h d p`."
-        return rearrange(self.U, 'd (h p) -> h d p', h=self.num_heads)
-
-    def _call(self, f, x, sizes):
-        "`f` with this module's parameters."
-        check_tokens(x, self.dim)
-        return f(x, self.bases(), _omega(x, sizes, self.rank, self.seed), self.eta, self.eps, self.projection)
-
-    def forward(self,
-        x:Tensor,                  # tokens `b n d`
-        sizes:Tensor|None=None,    # how many tokens each row stands for `b n`; all 1 unless given
-    )->Tensor:                      # what compression takes away `b n d`
-        "The sum of ECA eq. (8)."
-        return self._call(compress, x, sizes)
-
-    def membership(self,
-        x:Tensor,                  # tokens `b n d`
-        sizes:Tensor|None=None,    # how many tokens each row stands for `b n`; all 1 unless given
-    )->Tensor:                      # Π `b h n`, sums to one over h
-        "How much each token belongs to each subspace (ECA eq. 7)."
-        return self._call(eca_membership, x, sizes)
-
     def extra_repr(self)->str:
         "What `print` shows."
         sizes = f'dim={self.dim}, num_heads={self.num_heads}, head_dim={self.head_dim}, rank={self.rank}'
         return f'{sizes}, eps={self.eps}, projection={self.projection!r}, seed={self.seed}'
+
+# %% ../../nbs/15_eca.ipynb #40ad6918
+@patch
+def bases(self:Compress)->Tensor:
+    "U `h d p`."
+    return rearrange(self.U, 'd (h p) -> h d p', h=self.num_heads)
+
+@patch
+def _call(self:Compress, f, x, sizes):
+    "`f` with this module's parameters."
+    check_tokens(x, self.dim)
+    return f(x, self.bases(), _omega(x, sizes, self.rank, self.seed), self.eta, self.eps, self.projection)
+
+# %% ../../nbs/15_eca.ipynb #fc07bf59
+@patch
+def forward(self:Compress,
+    x:Tensor,                  # tokens `b n d`
+    sizes:Tensor|None=None,    # how many tokens each row stands for `b n`; all 1 unless given
+)->Tensor:                      # what compression takes away `b n d`
+    "The sum of ECA eq. (8)."
+    return self._call(compress, x, sizes)
+
+@patch
+def membership(self:Compress,
+    x:Tensor,                  # tokens `b n d`
+    sizes:Tensor|None=None,    # how many tokens each row stands for `b n`; all 1 unless given
+)->Tensor:                      # Π `b h n`, sums to one over h
+    "How much each token belongs to each subspace (ECA eq. 7)."
+    return self._call(eca_membership, x, sizes)
 
 # %% ../../nbs/15_eca.ipynb #f4f1bf36
 class ECAttention(nn.Module):
@@ -298,20 +306,22 @@ class ECAttention(nn.Module):
         "Strength of the compression."
         return self._strength(self.beta_raw)
 
-    def forward(self,
-        x:Tensor,                  # tokens `b n d`
-        sizes:Tensor|None=None,    # how many tokens each row stands for `b n`, neighbours in order; all 1 unless given
-        omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`, for tokens that were no neighbours: see `carried`
-    )->Tensor:                      # the update `b n d`; the block adds it to x
-        "α·expand(x) − β·compress(x), with one sketch for both."
-        c = self.compress
-        check_tokens(x, c.dim)
-        if omega is None: omega = _omega(x, sizes, self.expand.rank, c.seed)
-        return eca_update(x, c.bases(), omega, self.alpha, self.beta, c.eta, c.eps, c.rank, c.projection)
-
     def extra_repr(self)->str:
         "What `print` shows."
         return f'positive={self.positive}'
+
+# %% ../../nbs/15_eca.ipynb #f917eed8
+@patch
+def forward(self:ECAttention,
+    x:Tensor,                  # tokens `b n d`
+    sizes:Tensor|None=None,    # how many tokens each row stands for `b n`, neighbours in order; all 1 unless given
+    omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`, for tokens that were no neighbours: see `carried`
+)->Tensor:                      # the update `b n d`; the block adds it to x
+    "α·expand(x) − β·compress(x), with one sketch for both."
+    c = self.compress
+    check_tokens(x, c.dim)
+    if omega is None: omega = _omega(x, sizes, self.expand.rank, c.seed)
+    return eca_update(x, c.bases(), omega, self.alpha, self.beta, c.eta, c.eps, c.rank, c.projection)
 
 # %% ../../nbs/15_eca.ipynb #1b58d30c
 @patch
