@@ -75,6 +75,36 @@ def _clause_sizes_shape(op, x):
 def _refuses(call):
     with expect_fail(ValueError, 'sizes'): call()
 
+# %% ../nbs/01_testing.ipynb #2fff41da
+def _carried(op, x):
+    "What the operator knows of each token by its place: name → (values `n …`, 'sum' or 'mean')"
+    return op.carried(x) if hasattr(op, 'carried') else {}
+
+def _grouped(v, slot, n):
+    "Rows `N …` added up to `n` rows"
+    return v.new_zeros(n, *v.shape[1:]).index_add(0, slot, v)
+
+def _clause_merging(op, x, tol, takes_sizes=True):
+    if not takes_sizes and not _carried(op, x): return
+    b, n, _ = x.shape
+    rng = torch.Generator().manual_seed(2)
+    slot = torch.cat([torch.arange(n), torch.randint(0, n, (n//2 + 1,), generator=rng)])
+    slot = slot[torch.randperm(len(slot), generator=rng)].to(x.device)                     # in any order
+    s, long = slot.bincount(minlength=n).to(x).expand(b, -1), x[:, slot]
+    short, wide = {}, {}
+    for name, (v, how) in _carried(op, long).items():
+        each = v if how == 'sum' else v[:n][slot]                                          # equal tokens, equal places
+        short[name], wide[name] = _grouped(v, slot, n) if how == 'sum' else v[:n], each
+    def batch(kw): return {k: v.expand(b, *v.shape) for k, v in kw.items()}
+    y = op(x, sizes=s, **batch(short))
+    _near(y[:, slot], op(long, **batch(wide)), tol, 'merged rows differ from their tokens, which were no neighbours')
+    pad, zeros = x[:, :2].flip(0).cos().requires_grad_(), s.new_zeros(b, 2)
+    padded = {k: torch.cat([v, torch.zeros_like(v[:2])]) for k, v in short.items()}
+    z = op(torch.cat([x, pad], 1), sizes=torch.cat([s, zeros], 1), **batch(padded))[:, :n]
+    _near(z, y, tol, 'rows of size 0 change the others')
+    g, = torch.autograd.grad((z*x.cos()).sum(), pad, allow_unused=True, materialize_grads=True)
+    _say((g == 0).all(), 'a row of size 0 gets a gradient')
+
 # %% ../nbs/01_testing.ipynb #55cd201e
 def _clause_membership(op, x):
     m, b, n = op.membership(x), *x.shape[:2]
@@ -369,7 +399,7 @@ _contract = {'shape and dtype': _clause_shape, 'determinism': _clause_repeat, 'b
     'objective': _clause_objective, 'gradients': _clause_gradients, 'derivative': _clause_derivative,
     'state dict': _clause_state, 'autocast': _clause_autocast, 'half precision': _clause_half,
     'compile': _clause_compile, 'wrong shapes': _clause_errors, 'rate': _clause_rate, 'statistics': _clause_statistics,
-    'seeds': _clause_seeds, 'scales': _clause_scales, 'sense': _clause_sense}
+    'seeds': _clause_seeds, 'scales': _clause_scales, 'sense': _clause_sense, 'merging': _clause_merging}
 
 # %% ../nbs/01_testing.ipynb #a2731dac
 def check_operator(

@@ -17,4 +17,5 @@ from .listops import listops_dls
 from .longrange import aan_dls, grey_cifar_dls, imdb_dls, same_module_dls, which_library_dls
 from .pathfinder import pathfinder_dls
 from .loader import ImageDL, loader_speed, picture_dls, repeated_idxs
+from .scenes import Scenes, scenes, scenes_dls
 from .text import text_dls

@@ -18,6 +18,7 @@ from .arrays import ImageLoaders, digits_dls, holdout_split
 from .augment import Augment, get_augment
 from .folders import read_folder, read_imagenet
 from .loader import picture_dls
+from .scenes import scenes_dls
 from .sources import SOURCES, read_source
 
 # %% ../../nbs/47_datasets.ipynb #02ea9515
@@ -210,8 +211,22 @@ _digits = DataSet(title="scikit-learn's handwritten digits", images='1,257 + 180
                   format='comes with scikit-learn', options=_digits_options,
                   lacks={k:why for why,names in _digits_lack.items() for k in names})
 
+# %% ../../nbs/47_datasets.ipynb #98acb6a5
+_scenes_options = 'bs','seed','device','val_bs','n','data_seed'
+_scenes_lack = {
+    "its pictures are 64×64 pixels and are used as they are": ('img_size',),
+    "it lies in memory, so that worker processes would have nothing to do": ('num_workers','prefetch'),
+    "it is made of what comes with scikit-learn, without files to find, fetch or check": ('data_dir','download','verify','on_corrupt'),
+    "its training, validation and test parts are fixed": ('holdout','train_on'),
+    "its pictures are normalised by mean and deviation of their training part": ('mean','std'),
+    "there are as many different pictures as one asks for, by n": ('augment', *(f.name for f in fields(Augment)))}
+_scenes = DataSet(title='Scenes: digits on photographs, made here', images='6,000 + 1,000 → 1,000', classes=10, size=64,
+                  make=scenes_dls, url='https://scikit-learn.org/stable/datasets/toy_dataset.html',
+                  format='made of what comes with scikit-learn', options=_scenes_options,
+                  lacks={k:why for why,names in _scenes_lack.items() for k in names})
+
 # %% ../../nbs/47_datasets.ipynb #1f94d75b
-DATASETS = dict(digits=_digits, **_small_sets, **_large_sets, **_folder_sets) # name → DataSet
+DATASETS = dict(digits=_digits, scenes=_scenes, **_small_sets, **_large_sets, **_folder_sets) # name → DataSet
 
 # %% ../../nbs/47_datasets.ipynb #cc0d01e6
 def datasets_table()->pd.DataFrame: # a row for each

@@ -295,6 +295,13 @@ class DMSA(_Looks):
         "How much each token belongs to each head: a sigmoid, or thresholded over tokens."
         return _membership(self, _scores(self, x, sizes, positions), sizes).to(x.dtype)
 
+    def carried(self,
+        x:Tensor,   # tokens before merging `b n d`
+    )->dict:        # name of an argument → what each token brings to it `n`, and how merging combines it
+        "Rotary positions: a token that stands for several is where they are on average."
+        if not self.rope: return {}
+        return {'positions': (torch.arange(x.shape[1], device=x.device, dtype=widen(x[:0]).dtype), 'mean')}
+
     def bases(self)->Tensor:
         "The full space S in K parts `h d p`; a sample uses `mask·S`."
         return rearrange(self.qkv.weight, '(h p) d -> h d p', h=self.num_heads)

@@ -314,12 +314,13 @@ class ECAttention(nn.Module):
 @patch
 def forward(self:ECAttention,
     x:Tensor,                  # tokens `b n d`
-    sizes:Tensor|None=None,    # how many tokens each row stands for `b n`; all 1 unless given
+    sizes:Tensor|None=None,    # how many tokens each row stands for `b n`, neighbours in order; all 1 unless given
+    omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`, for tokens that were no neighbours: see `carried`
 )->Tensor:                      # the update `b n d`; the block adds it to x
     "α·expand(x) − β·compress(x), with one sketch for both."
     c = self.compress
     check_tokens(x, c.dim)
-    omega = _omega(x, sizes, self.expand.rank, c.seed)
+    if omega is None: omega = _omega(x, sizes, self.expand.rank, c.seed)
     return eca_update(x, c.bases(), omega, self.alpha, self.beta, c.eta, c.eps, c.rank, c.projection)
 
 # %% ../../nbs/15_eca.ipynb #1b58d30c
@@ -331,10 +332,21 @@ def bases(self:ECAttention)->Tensor:   # U `h d p`
 @patch
 def membership(self:ECAttention,
     x:Tensor,                  # tokens `b n d`
-    sizes:Tensor|None=None,    # how many tokens each row stands for `b n`; all 1 unless given
+    sizes:Tensor|None=None,    # how many tokens each row stands for `b n`, neighbours in order; all 1 unless given
+    omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`
 )->Tensor:                     # Π `b h n`, sums to one over h
     "How much each token belongs to each subspace (ECA eq. 7)."
-    return self.compress.membership(x, sizes)
+    c = self.compress
+    if omega is None: return c.membership(x, sizes)
+    check_tokens(x, c.dim)
+    return eca_membership(x, c.bases(), omega[..., :c.rank], c.eta, c.eps, c.projection)
+
+@patch
+def carried(self:ECAttention,
+    x:Tensor,   # tokens before merging `b n d`
+)->dict:        # name of an argument → what each token brings to it `n r`, and how merging combines it
+    "Rows of Ω: a token that stands for several takes the sum of theirs."
+    return {'omega': (_omega(x, None, self.expand.rank, self.compress.seed), 'sum')}
 
 @patch
 def objective(self:ECAttention,

@@ -166,9 +166,11 @@ def _print_scores(r):
     print(f"top-1 {100*r['accuracy']:.2f} % ({r['right']:,} right){top5}{real}, "
           f"cross-entropy {r['cross_entropy']:.4f} nats")
     print(f"{r['images_per_s']:,.0f} images/s, loading included")
+    if 'tokens' in r: print(f"tokens after each layer: {', '.join(map(str, r['tokens']))}")
 
 # %% ../../nbs/76_cli.ipynb #9708ad60
 @command(examples="""  wbattn_eval runs/mine --part test
+  wbattn_eval runs/mine --merge r=8,correction=prop
   wbattn_eval tost_small.pth --data imagenet --data-dir /data/imagenet --crop-pct 1
   wbattn_eval crate_base.pth --data imagenet --data-dir /data/imagenet --model num_heads=12 --interpolation bilinear
 """)
@@ -195,6 +197,7 @@ def wbattn_predict(
 # %% ../../nbs/76_cli.ipynb #1b452129
 @command(examples="""  wbattn_explain runs/mine photo.jpg
   wbattn_explain tost_small.pth photo.jpg --out report.png
+  wbattn_explain runs/mine photo.jpg --merge r=40
 """)
 def wbattn_explain(
     o:ExplainOptions, # what was said

@@ -102,7 +102,7 @@ class RecipeOptions(Options):
 @dataclass(kw_only=True)
 class TrainOptions(RecipeOptions, PlaceOptions, MachineOptions):
     "What is trained, and what it leaves."
-    data:str = opt(None, "data set: digits, cifar10, cifar100, svhn, flowers, pets, food101, imagenet, folder, "
+    data:str = opt(None, "data set: digits, scenes, cifar10, cifar100, svhn, flowers, pets, food101, imagenet, folder, "
                          "python, glosses, text, openwebtext (default: digits)")
     arch:str = opt(None, "architecture, a name of `wbattn.models.list_models()` or timm's (default: the data set's "
                          "main one, or that of --finetune; digits: wb_eca_digits_patch2_8)")
@@ -143,6 +143,8 @@ class EvalOptions(WeightsOptions, CropOptions, PlaceOptions, MachineOptions):
     bs:int = opt(None, "images at once (default: four times the batch of training; on a GPU 256)", valid=whole())
     amp:str = opt('auto', "precision: bf16, fp16, none, or auto: bf16 on a GPU, none on a CPU (default: auto)",
                   valid=one_of('auto', 'bf16', 'fp16', 'none'))
+    merge:dict = opt(None, "merge tokens: r=8, correction=prop, tau=0.9, metric=input, plan=window, … of TokenMerger "
+                           "(default: no merging)")
     out:str = opt(None, "directory for the numbers and the figure (default: that of the checkpoint)")
     figures:bool = opt(True, "write the numbers and the figure, beside printing (default: yes)")
 
@@ -162,4 +164,6 @@ class PredictOptions(WeightsOptions, CropOptions, MachineOptions):
 class ExplainOptions(WeightsOptions, CropOptions, MachineOptions):
     "What is explained."
     image:str = opt(MISSING, "a picture")
+    merge:dict = opt(None, "also draw what merges: r=8, correction=prop, tau=0.9, metric=input, plan=window, … of TokenMerger "
+                           "(default: no merging)")
     out:str = opt(None, "file to write, .html or .png (default: explain-<image>.html beside the weights)")

@@ -192,6 +192,7 @@ _lra_small = derive(_lra, "ours", lr=1e-3, wd=0.01, epochs=10, bs=32, warmup=0.1
 # %% ../../nbs/50_recipes.ipynb #f2fd17ab
 RECIPES = {
     'digits': Recipe(epochs=40, bs=64, lr=1.5e-3, wd=0.05, label_smoothing=0.1, threads=1),
+    'scenes': Recipe(epochs=12, bs=64, lr=2e-3, wd=0.05, label_smoothing=0.1, threads=2),
     'cifar10': _cifar, 'cifar100': _cifar, 'svhn': _cifar,
     'imagenet': _tost, 'imagenet/wb_xcit': _tost, 'imagenet/deit': _deit, 'imagenet/wb_dmst': _dmst,
     'imagenet/wb_crate': _crate, 'readme:imagenet/wb_crate': _crate_readme,
@@ -204,7 +205,7 @@ for _size,_bs in dict(tiny=2048, small=1024, medium=512, base=256, base_plus=256
     RECIPES[f'imagenet/wb_eca_{_size}'] = derive(_eca, "ECA, Table 8", bs=_bs)
 
 _texts = 'python', 'glosses', 'text'
-MAIN_ARCH = dict(digits='wb_eca_digits_patch2_8', openwebtext='wb_gpt_tost_base',
+MAIN_ARCH = dict(digits='wb_eca_digits_patch2_8', scenes='wb_tost_scenes_patch4_64', openwebtext='wb_gpt_tost_base',
                  **dict.fromkeys(_texts, 'wb_gpt_tost_bytes_small')) # what a data set is trained with unless told otherwise
 RECIPES |= dict.fromkeys(_texts, _bytes) | dict(openwebtext=_openwebtext)
 
