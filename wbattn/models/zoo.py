@@ -11,7 +11,7 @@ import torch
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from timm.models import build_model_with_cfg, generate_default_cfgs, register_model
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 from ..checks import known
 from .transformer import WhiteBoxTransformer, fit_positions
 
@@ -151,7 +151,11 @@ def create(
 # %% ../../nbs/32_models.ipynb #dd0248fb
 def _in_place(out, a, b, **kwargs): return 2*a[0]*a[1]*b[-1] if len(a) == 2 else 2*a[0]*a[1]*a[2]*b[-1]
 
-_told = {torch.ops.aten.addmm_: _in_place, torch.ops.aten.baddbmm_: _in_place} # PyTorch doesn't count these by itself
+def _softmax(q, k, v, *args, out_shape=None, **kwargs): return sdpa_flop_count(q, k, v)
+
+# what PyTorch doesn't count by itself: products in place and, in 2.8, softmax attention on a CPU
+_told = {torch.ops.aten.addmm_: _in_place, torch.ops.aten.baddbmm_: _in_place,
+         torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _softmax}
 
 def macs(
     model:nn.Module,                      # in evaluation mode; on the meta device it costs nothing
