@@ -5,31 +5,8 @@
 # %% auto #0
 __all__ = ['merged', 'evaluate_run', 'predict_images', 'explain_run']
 
-# %% ../../nbs/75_evaluate.ipynb #0499c0e0
-def merged(
-    model:nn.Module, # a model
-    said:dict|None,  # arguments of `TokenMerger`; None: as it is
-)->nn.Module:
-    "The model, or a merger around it."
-    if said is None: return model
-    known = [k for k in inspect.signature(TokenMerger.__init__).parameters if k not in ('self', 'model')]
-    for k in said:
-        if k not in known: raise ValueError(f"merging has no {k!r}; nearest names: {nearest(k, known)}")
-    return TokenMerger(model, **said).eval()
-
-@torch.no_grad()
-def _tokens(merger, dl):
-    "Tokens after each layer, for the first batch"
-    x = next(iter(dl))[0].as_subclass(Tensor)
-    return merger.trace(x.to(next(merger.parameters()).device)).counts
-
-def _draw_merged(merger, image, out):
-    "The picture's regions, beside the report"
-    fig = merge_figure(merger, image)
-    save_figure(fig, out.with_name(f'{out.stem}-merged.png'))
-
 # %% ../../nbs/75_evaluate.ipynb #c1fba057
-import math, numpy as np, torch
+import inspect, math, numpy as np, torch
 from pathlib import Path
 from matplotlib.figure import Figure
 from PIL import Image
@@ -170,6 +147,29 @@ def position_figure(
     ax.axhline(bits.mean(), color='#999999', lw=.8)
     ax.set(xscale='log', xlabel='tokens read', ylabel='bits per byte' if size else 'bits per token')
     return fig
+
+# %% ../../nbs/75_evaluate.ipynb #0499c0e0
+def merged(
+    model:nn.Module, # a model
+    said:dict|None,  # arguments of `TokenMerger`; None: as it is
+)->nn.Module:
+    "The model, or a merger around it."
+    if said is None: return model
+    known = [k for k in inspect.signature(TokenMerger.__init__).parameters if k not in ('self', 'model')]
+    for k in said:
+        if k not in known: raise ValueError(f"merging has no {k!r}; nearest names: {nearest(k, known)}")
+    return TokenMerger(model, **said).eval()
+
+@torch.no_grad()
+def _tokens(merger, dl):
+    "Tokens after each layer, for the first batch"
+    x = next(iter(dl))[0].as_subclass(Tensor)
+    return merger.trace(x.to(next(merger.parameters()).device)).counts
+
+def _draw_merged(merger, image, out):
+    "The picture's regions, beside the report"
+    fig = merge_figure(merger, image)
+    save_figure(fig, out.with_name(f'{out.stem}-merged.png'))
 
 # %% ../../nbs/75_evaluate.ipynb #d4c09dc0
 def _evaluate(found, o, dls, device):

@@ -12,10 +12,11 @@ from dataclasses import MISSING, dataclass
 from typing import Iterator
 import torch
 from torch import Tensor, nn
+from ..checks import check_value, whole
 from ..data.text import get_vocab
 from ..models.language import WhiteBoxGPT
 from .cli import command
-from .options import MachineOptions, WeightsOptions, check_option, opt, whole
+from .options import MachineOptions, WeightsOptions, opt
 from .start import pick_device, read_pretrained, set_threads
 
 # %% ../../nbs/77_generate.ipynb #9db37b86
@@ -25,7 +26,7 @@ _HEAT = (lambda v: 0 <= v < float('inf')), "a number of at least 0"
 def _check_drawing(temperature, topk, topp):
     "`ValueError` for numbers that no token can be drawn with"
     for name, value, rule in (('temperature', temperature, _HEAT), ('topk', topk, whole()), ('topp', topp, _SHARE)):
-        check_option(name, value, rule)
+        if value is not None: check_value(name, value, rule)
 
 # %% ../../nbs/77_generate.ipynb #eded8ca2
 def token_probs(
@@ -70,7 +71,7 @@ def generate(
 )->Iterator[Tensor]:           # new tokens `b`, as they are made
     "Go on with texts."
     _check_drawing(temperature, topk, topp)
-    check_option('n', n, whole())
+    check_value('n', n, whole())
     texts = [torch.as_tensor(t).tolist() for t in ids]
     _check_room(model, [len(t) for t in texts], n, slide)
     rng = torch.Generator()

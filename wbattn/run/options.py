@@ -103,6 +103,7 @@ class RecipeOptions(Options):
 class TrainOptions(RecipeOptions, PlaceOptions, MachineOptions):
     "What is trained, and what it leaves."
     data:str = opt(None, "data set: digits, scenes, cifar10, cifar100, svhn, flowers, pets, food101, imagenet, folder, "
+                         "listops, pathfinder, imdb, aan, grey_cifar10, which_library, same_module, "
                          "python, glosses, text, openwebtext (default: digits)")
     arch:str = opt(None, "architecture, a name of `wbattn.models.list_models()` or timm's (default: the data set's "
                          "main one, or that of --finetune; digits: wb_eca_digits_patch2_8)")
