@@ -56,7 +56,7 @@ def start_lives(
 # %% ../../nbs/17b_forgetting.ipynb #95e9b1b9
 _block = 32    # tokens whose sums are one product with a triangle
 
-def _powers(rate, ages): return torch.exp2(-rate[:, None]*ages)        # ρ^age `h m`, rate = 1/half-life
+def _powers(rate, ages): return torch.exp2(-rate[:, None]*ages)    # ρ^age `h m`
 
 def fading_sum(
     x:Tensor,      # what is added, token after token `... h n p`
@@ -68,18 +68,20 @@ def fading_sum(
     n = x.shape[-2]
     size = min(n, _block)
     ages = torch.arange(size, device=x.device, dtype=x.dtype)
-    triangle = _powers(rate, (ages[:, None] - ages).clamp_min(0).flatten()).unflatten(1, (size, size)).tril()
+    apart = (ages[:, None] - ages).clamp_min(0).flatten()
+    triangle = _powers(rate, apart).unflatten(1, (size, size)).tril()
     if n <= _block: return triangle @ x
-    blocks = F.pad(x, (0, 0, 0, -n % size)).unflatten(-2, (-1, size))                  # ... h m size p
+    blocks = F.pad(x, (0, 0, 0, -n % size)).unflatten(-2, (-1, size))      # ... h m size p
     inside = torch.einsum('hij,...hmjp->...hmip', triangle, blocks)
-    before = F.pad(fading_sum(inside[..., :-1, -1, :], size*rate), (0, 0, 1, 0))       # at the end of the block before
+    ends = fading_sum(inside[..., :-1, -1, :], size*rate)
+    before = F.pad(ends, (0, 0, 1, 0))                                     # at the end of the block before
     faded = _powers(rate, 1 + ages)[:, None, :, None]*before.unsqueeze(-2)
     return (inside + faded).flatten(-3, -2)[..., :n, :]
 
 # %% ../../nbs/17b_forgetting.ipynb #d880a761
 def _continued(x, rate, start):
     "The fading sum of `x` after `start: ... h 1 p`"
-    if x.shape[-2] == 1: return x + torch.exp2(-rate)[:, None, None]*start             # a single step
+    if x.shape[-2] == 1: return x + torch.exp2(-rate)[:, None, None]*start     # a single step
     return fading_sum(torch.cat([start, x], -2), rate)[..., 1:, :]
 
 # %% ../../nbs/17b_forgetting.ipynb #ad57ea70
