@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wbattn.ops.redunet_network import ReduNet
     from wbattn.ops.crate import ISTA, MSSA, subspace_attention
     from wbattn.ops.tssa import TSSA, token_statistics_attention, tssa_membership
-    from wbattn.ops.forgetting import CausalTSSA, causal_token_statistics_attention
+    from wbattn.ops.causal import CausalTSSA, causal_token_statistics_attention
     from wbattn.ops.basis import cholesky_basis, ridge_project, sketch
     from wbattn.ops.eca import Compress, ECAttention, Expand, compress, eca_membership, expand
     from wbattn.ops.dmsa import DMSA, soft_threshold
@@ -51,7 +51,7 @@ def _read_homes(
 
 _homes = _read_homes(get_data('wbattn', '__init__.py'))
 _floors = {'assertions', 'bench', 'checks', 'data', 'fast', 'forms', 'look', 'models', 'numerics', 'ops',
-    'rates', 'run', 'site', 'study', 'testing', 'toy', 'train'}
+    'rates', 'run', 'site', 'study', 'testing', 'testing_sizes', 'toy', 'train'}
 
 def __getattr__(name):
     "A name of the face, or a floor, loaded at first use."

@@ -6,12 +6,13 @@
 __all__ = ['check_operator', 'assert_close', 'assert_same_op', 'expect_fail']
 
 # %% ../nbs/01_testing.ipynb #3dd69bd4
-import copy, inspect
+import copy
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 from torch.overrides import TorchFunctionMode
 from .assertions import _near, _relative, _say, assert_close, assert_same_op, expect_fail
+from .testing_sizes import _clause_membership_sizes, _clause_merging, _clause_sizes, _clause_sizes_shape, _known
 
 # %% ../nbs/01_testing.ipynb #cebee346
 _all_ = ['assert_close', 'assert_same_op', 'expect_fail']
@@ -45,66 +46,6 @@ def _clause_permutes(op, x, tol, permutes=True):
     i = torch.randperm(x.shape[1], generator=torch.Generator().manual_seed(0)).to(x.device)
     _near(op(x[:, i]), op(x)[:, i], tol, 'the update of permuted tokens is not the permuted update')
 
-# %% ../nbs/01_testing.ipynb #b8f09764
-def _random_sizes(x, seed):
-    "Sizes 1, 2 or 3 of each row `b n`."
-    return torch.randint(1, 4, x.shape[:2], generator=torch.Generator().manual_seed(seed)).to(x.device)
-
-def _clause_sizes(op, x, tol, takes_sizes=True):
-    if not takes_sizes: return _refuses(lambda: op(x, sizes=x.new_ones(x.shape[:2])))
-    s, c = _random_sizes(x, 0), x.flip(1).cos()   # c: a cotangent
-    s[:, 0] = 3                                   # at least one row counts more than once
-    _near(op(x, sizes=torch.ones_like(s).to(x)), op(x), tol, 'sizes of one differ from no sizes')
-    short = x.clone().requires_grad_()
-    y = op(short, sizes=s.to(x))
-    g, = torch.autograd.grad((y*c*s[..., None]).sum(), short)
-    for i in range(len(x)): _compare_copies(op, x[i:i+1], s[i], c[i:i+1], y[i:i+1], g[i:i+1], tol)
-
-def _compare_copies(op, x, s, c, y, g, tol):
-    "Update `y` and gradient `g` of one sample with sizes `s` against those of the rows written out."
-    long = x.clone().requires_grad_()
-    z = op(long.repeat_interleave(s, 1))
-    _near(y.repeat_interleave(s, 1), z, tol, 'a row of size s differs from s equal rows')
-    h, = torch.autograd.grad((z*c.repeat_interleave(s, 1)).sum(), long)
-    _near(g, h, 10*tol, 'the gradient by a row of size s differs from that by s equal rows')
-
-# %% ../nbs/01_testing.ipynb #c88600b2
-def _clause_sizes_shape(op, x):
-    with expect_fail(ValueError): op(x, sizes=x.new_ones(x.shape[0], x.shape[1] + 1))
-
-def _refuses(call):
-    with expect_fail(ValueError, 'sizes'): call()
-
-# %% ../nbs/01_testing.ipynb #2fff41da
-def _carried(op, x):
-    "What the operator knows of each token by its place: name → (values `n …`, 'sum' or 'mean')"
-    return op.carried(x) if hasattr(op, 'carried') else {}
-
-def _grouped(v, slot, n):
-    "Rows `N …` added up to `n` rows"
-    return v.new_zeros(n, *v.shape[1:]).index_add(0, slot, v)
-
-def _clause_merging(op, x, tol, takes_sizes=True):
-    if not takes_sizes and not _carried(op, x): return
-    b, n, _ = x.shape
-    rng = torch.Generator().manual_seed(2)
-    slot = torch.cat([torch.arange(n), torch.randint(0, n, (n//2 + 1,), generator=rng)])
-    slot = slot[torch.randperm(len(slot), generator=rng)].to(x.device)                     # in any order
-    s, long = slot.bincount(minlength=n).to(x).expand(b, -1), x[:, slot]
-    short, wide = {}, {}
-    for name, (v, how) in _carried(op, long).items():
-        each = v if how == 'sum' else v[:n][slot]                                          # equal tokens, equal places
-        short[name], wide[name] = _grouped(v, slot, n) if how == 'sum' else v[:n], each
-    def batch(kw): return {k: v.expand(b, *v.shape) for k, v in kw.items()}
-    y = op(x, sizes=s, **batch(short))
-    _near(y[:, slot], op(long, **batch(wide)), tol, 'merged rows differ from their tokens, which were no neighbours')
-    pad, zeros = x[:, :2].flip(0).cos().requires_grad_(), s.new_zeros(b, 2)
-    padded = {k: torch.cat([v, torch.zeros_like(v[:2])]) for k, v in short.items()}
-    z = op(torch.cat([x, pad], 1), sizes=torch.cat([s, zeros], 1), **batch(padded))[:, :n]
-    _near(z, y, tol, 'rows of size 0 change the others')
-    g, = torch.autograd.grad((z*x.cos()).sum(), pad, allow_unused=True, materialize_grads=True)
-    _say((g == 0).all(), 'a row of size 0 gets a gradient')
-
 # %% ../nbs/01_testing.ipynb #55cd201e
 def _clause_membership(op, x):
     m, b, n = op.membership(x), *x.shape[:2]
@@ -131,21 +72,6 @@ def _clause_objective(op, x, tol):
     for i in range(len(x)):
         _near(op.objective(x[i:i+1]), r[i:i+1], tol, f'objective of sample {i} depends on the others')
     _say(op.sense in (-1, 1), f'sense is {op.sense}, expected -1 or +1')
-
-# %% ../nbs/01_testing.ipynb #d717e23a
-def _clause_membership_sizes(op, x, tol, takes_sizes=True):
-    s, what = _random_sizes(x, 1), 'the membership of a row of size s differs from that of s equal rows'
-    counts = _known(op.membership, dict(sizes=s.to(x)))                        # where it takes none, none may matter
-    if op.membership(x) is None or not (takes_sizes or counts): return
-    if not takes_sizes: return _refuses(lambda: op.membership(x, **counts))
-    m = op.membership(x, **counts)
-    for i in range(len(x)):
-        long = op.membership(x[i:i+1].repeat_interleave(s[i], 1))
-        _near(m[i:i+1].repeat_interleave(s[i], 2), long, tol, what)
-
-def _known(f, options:dict)->dict:
-    "Those of the options that `f` takes."
-    return {k: v for k, v in options.items() if k in inspect.signature(f).parameters}
 
 # %% ../nbs/01_testing.ipynb #d71e550e
 def _slope(op, x):

@@ -387,13 +387,18 @@ class _CausalTSSA(torch.autograd.Function):
 _try_causal = Trial('causal_tssa', _CausalTSSA.apply, causal_token_statistics_attention.plain,
                     partial(_trial_inputs, 3), _head_shape)
 
-@form(causal_token_statistics_attention, 'triton', lambda w, temp, bias=None: fits(w, codes_unfit(w), _try_causal))
+def _fits_causal(w, temp, bias=None, half_life=None):
+    return fits(w, codes_unfit(w), _try_causal) if half_life is None else (False, 'its sums fade')
+
+@form(causal_token_statistics_attention, 'triton', _fits_causal)
 def causal_tssa_kernels(
     w:Tensor,     # codes `b h n p`
     temp:Tensor,  # temperature of each head `h`, or `h 1`
     bias:Tensor|None=None, # added to the energy of each token, `h n`
+    half_life:None=None,   # refused: these sums don't fade
 )->Tensor:        # `b h n p`
     "Causal token-statistics attention in three sweeps, and four for its gradient; laid out in memory as `b n h p`."
+    if half_life is not None: raise ValueError(f'half_life must be None in kernels, got {half_life}')
     temp = check_codes(w, temp, bias).float().flatten()
     bias = torch.zeros((), device=w.device).expand(w.shape[-3:-1]) if bias is None else bias.float()
     return _CausalTSSA.apply(features_together(w).reshape(-1, *w.shape[-3:]), temp, bias).reshape(w.shape)

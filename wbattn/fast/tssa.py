@@ -284,21 +284,25 @@ class _CausalTokenStatistics(Function):
         with no_autocast(w): return _causal_grad(w, temp, bias, g, list(zip(*[iter(kept)]*5)))
 
 # %% ../../nbs/20_fast_tssa.ipynb #9644101d
-def _fits_causal(w, temp, bias=None): return _fast_type(w)
+def _fits_causal(w, temp, bias=None, half_life=None):
+    return _fast_type(w) if half_life is None else (False, 'its sums fade')
 
 @form(causal_token_statistics_attention, 'chunked', _fits_causal)
 def causal_token_statistics_in_chunks(
     w:Tensor,                # codes U_kᵀz of each token, in order `b h n p`
     temp:Tensor,             # temperature of each head `h`
     bias:Tensor|None=None,   # added once to each token's energy share `h n`
+    half_life:None=None,     # refused: these sums don't fade
 )->Tensor:                   # `b h n p`, laid out in memory as `b n h p`
     "Causal token-statistics attention in one sweep over chunks of tokens, and one back for its gradient."
+    if half_life is not None: raise ValueError(f'half_life must be None in chunks, got {half_life}')
     return _on_rows(_CausalTokenStatistics.apply, w, check_codes(w, temp, bias), bias)
 
 # %% ../../nbs/20_fast_tssa.ipynb #f1d8de4a
-def _fits_stream(w, temp, bias, *state):
+def _fits_stream(w, temp, bias, energy, grouped, count, half_life=None):
+    if half_life is not None: return False, 'its sums fade'
     if w.ndim != 4 or w.shape[2] < 64: return False, 'fewer than 64 tokens at once'
-    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (w, temp, bias, *state)):
+    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (w, temp, bias, energy, grouped, count)):
         return False, 'a gradient is asked for'
     return _fast_type(w)
 
@@ -310,8 +314,10 @@ def continue_in_chunks(
     energy:Tensor,        # Σw² of the tokens before `b h p`
     grouped:Tensor,       # ΣΠw² of the tokens before `b h p`
     count:Tensor,         # ΣΠ of the tokens before `b h`
+    half_life:None=None,  # refused: these sums don't fade
 )->tuple:                 # update of the next tokens `b h n p`; the three sums after the last of them
     "The next tokens of a stream, in one sweep over chunks of them."
+    if half_life is not None: raise ValueError(f'half_life must be None in chunks, got {half_life}')
     column = check_codes(w, temp, bias if bias is None or bias.ndim < 3 else bias[0])
     state, ends = (energy, grouped, count), []
     flat = energy.flatten(1).unsqueeze(1), grouped.flatten(1).unsqueeze(1), count.unsqueeze(-1)

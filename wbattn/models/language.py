@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint
 from .layers import Block
 from ..ops.caches import CausalMSSA, CausalSoftmax
 from ..ops.crate import ISTA
-from ..ops.forgetting import CausalTSSA
+from ..ops.causal import CausalTSSA
 from ..ops.tssa import tost_key_map
 
 # %% ../../nbs/33b_language.ipynb #58fc36ca

@@ -12,21 +12,35 @@ from einops import rearrange
 from fastcore.basics import patch
 from ..forms import operator
 from ..numerics import no_autocast, widen
+from .forgetting import check_half_life, fading_sum, remembered_rate, start_lives
 from .tssa import FLOOR, TINY, TSSA, check_codes
 
+# %% ../../nbs/18_causal.ipynb #8ae19b18
+def _run(x, start):
+    "Running sums over the tokens of `x: b h n p`, begun at `start: b h p` or at nothing"
+    total = x.cumsum(-2)
+    return total if start is None else total + start.unsqueeze(-2)
+
 # %% ../../nbs/18_causal.ipynb #2d96fb99
-def _causal(w, temp, bias, state):
+def _causal(w, temp, bias, state=(None, None, None), run=_run):
     "Update `b h n p`, membership `b h n` and the three running sums after the last token"
+    energy, grouped, count = state
     sq = w.square()
-    def run(t, dim, start): return t.cumsum(dim) if state is None else t.cumsum(dim) + start.unsqueeze(dim)
-    energy, grouped, count = state or (None, None, None)
-    c1 = run(sq, -2, energy)
+    c1 = run(sq, energy)
     share = (sq / c1.clamp_min(TINY)).sum(-1)
     Pi = (temp * (share if bias is None else share + bias)).softmax(-2)
-    c2, c3 = run(Pi.unsqueeze(-1)*sq, -2, grouped), run(Pi, -1, count)
+    each = Pi.unsqueeze(-1)
+    c2, c3 = run(each*sq, grouped), run(each, count)
     size = c3 + FLOOR
-    out = -w * ((Pi*size).unsqueeze(-1) / (size.unsqueeze(-1) + c2))
-    return out, Pi, (c1[..., -1, :], c2[..., -1, :], c3[..., -1])
+    out = -w * (each*size / (size + c2))
+    return out, Pi, (c1[..., -1, :], c2[..., -1, :], c3[..., -1, 0])
+
+# %% ../../nbs/18_causal.ipynb #082b7524
+def _running(half_life, w):
+    "The running sum of codes `w`: the published one, or one that fades"
+    if half_life is None: return _run
+    rate = 1/check_half_life(half_life, w.shape[-3]).to(w)
+    return lambda x, start: fading_sum(x, rate, start)
 
 # %% ../../nbs/18_causal.ipynb #22c6a4c5
 @operator
@@ -34,10 +48,11 @@ def causal_token_statistics_attention(
     w:Tensor,                 # codes U_kᵀz of each token, in order `b h n p`
     temp:Tensor,              # temperature of each head `h`
     bias:Tensor|None=None,    # added once to each token's energy share `h n` (ToST eq. 39)
+    half_life:float|list|Tensor|None=None,  # tokens after which a token counts half, > 0, of all or each head; None: ∞
 )->Tensor:                    # `b h n p`; row t depends on tokens 1 … t only
     "Causal token-statistics attention: every statistic is a running sum (ToST eqs. 28, 39)."
-    temp = check_codes(w, temp, bias)
-    with no_autocast(w): return _causal(widen(w), temp, bias, None)[0].to(w.dtype)
+    temp, v = check_codes(w, temp, bias), widen(w)
+    with no_autocast(w): return _causal(v, temp, bias, run=_running(half_life, v))[0].to(w.dtype)
 
 # %% ../../nbs/18_causal.ipynb #7a21a905
 @operator
@@ -48,10 +63,12 @@ def continue_token_statistics_attention(
     energy:Tensor,        # Σw² of the tokens before `b h p`
     grouped:Tensor,       # ΣΠw² of the tokens before `b h p`
     count:Tensor,         # ΣΠ of the tokens before `b h`
+    half_life:float|list|Tensor|None=None,  # tokens after which a token counts half, > 0, of all or each head; None: ∞
 )->tuple:                 # update of the next tokens `b h n p`; the three sums after the last of them
     "Causal token-statistics attention of the next tokens of a stream."
     temp = check_codes(w, temp, bias if bias is None or bias.ndim < 3 else bias[0])
-    with no_autocast(w): y, _, state = _causal(w.to(energy.dtype), temp, bias, (energy, grouped, count))
+    v, state = w.to(energy.dtype), (energy, grouped, count.unsqueeze(-1))
+    with no_autocast(w): y, _, state = _causal(v, temp, bias, state, _running(half_life, v))
     return y.to(w.dtype), state
 
 # %% ../../nbs/18_causal.ipynb #606d90f5
@@ -73,13 +90,37 @@ class CausalTSSA(TSSA):
         qkv_bias:bool=False,       # bias of the code map
         proj_drop:float=0.,        # dropout after the output map
         max_len:int|None=1024,     # rows of the table of biases; None: no table, and streams of any length
+        half_life:float|list|str|None=None,  # in tokens, > 0: one, one for each head, 'ladder'; None, 'inf': as published
+        learned:bool=False,        # do half-lives learn? they start where `half_life` says
+        proj_bias:bool=True,       # bias of the output map; the released language models have none
     ):
         super().__init__(dim, num_heads, qkv_bias, proj_drop)
         if max_len is not None and max_len < 1: raise ValueError(f'max_len must be ≥ 1 or None, got {max_len}')
-        self.max_len = max_len
+        self.max_len, self.learned = max_len, learned
         self.bias = None if max_len is None else nn.Parameter(torch.zeros(num_heads, max_len))
+        if not proj_bias: self.proj = nn.Linear(dim, dim, bias=False)
+        lives = start_lives(half_life, num_heads, learned)
+        self.forgets = lives is not None
+        if learned: self.log_half_life = nn.Parameter(lives.log2())
+        else: self.register_buffer('_half_life', lives, persistent=False)
 
-    def extra_repr(self): return f'{super().extra_repr()}, max_len={self.max_len}'
+# %% ../../nbs/18_causal.ipynb #8f49df90
+@patch(as_prop=True)
+def half_life(self:CausalTSSA)->Tensor|None:
+    "Half-lives in tokens `h`; None: the published operator."
+    return self.log_half_life.exp2() if self.learned else self._half_life
+
+@patch
+def no_weight_decay(self:CausalTSSA)->set[str]:
+    "Temperatures and half-lives shouldn't decay."
+    return {'temp'} | ({'log_half_life'} if self.learned else set())
+
+@patch
+def extra_repr(self:CausalTSSA):
+    "Sizes and, where there are some, half-lives."
+    res = f'{TSSA.extra_repr(self)}, max_len={self.max_len}'
+    if not self.forgets: return res
+    return f'{res}, half_life={None if self.half_life.is_meta else self.half_life.tolist()}, learned={self.learned}'
 
 # %% ../../nbs/18_causal.ipynb #37d7b2e5
 @patch
@@ -108,7 +149,8 @@ def forward(self:CausalTSSA,
     "The update of a whole sequence."
     self._refuse_sizes(sizes)
     w = self.codes(x)
-    return self._out(causal_token_statistics_attention(w, self.temp, self._table(0, w.shape[-2])))
+    bias = self._table(0, w.shape[-2])
+    return self._out(causal_token_statistics_attention(w, self.temp, bias, self.half_life))
 
 # %% ../../nbs/18_causal.ipynb #57033936
 @patch
@@ -116,11 +158,20 @@ def membership(self:CausalTSSA,
     x:Tensor,          # tokens in order `b n d`
     sizes:None=None,   # refused
 )->Tensor:             # Π `b h n`, sums to one over heads
-    "How much each token belongs to each head, given the tokens before it."
+    "How much each token belongs to each head, given what is kept of the tokens before it."
     self._refuse_sizes(sizes)
     w = self.codes(x)
-    temp, bias = check_codes(w, self.temp), self._table(0, w.shape[-2])
-    with no_autocast(w): return _causal(widen(w), temp, bias, None)[1].to(w.dtype)
+    temp, bias, v = check_codes(w, self.temp), self._table(0, w.shape[-2]), widen(w)
+    with no_autocast(w): return _causal(v, temp, bias, run=_running(self.half_life, v))[1].to(w.dtype)
+
+# %% ../../nbs/18_causal.ipynb #1819c9ba
+@patch
+def objective(self:CausalTSSA,
+    x:Tensor,                  # tokens `b n d`
+)->Tensor:                     # nats `b`
+    "Variational rate of each sample at its own membership (ToST eq. 4), as its last token remembers it."
+    if not self.forgets: return TSSA.objective(self, x)
+    return remembered_rate(self.codes(x), self.membership(x), self.half_life, self.dim)[:, -1]
 
 # %% ../../nbs/18_causal.ipynb #8baaa8eb
 @patch
@@ -128,13 +179,14 @@ def init_state(self:CausalTSSA,
     batch:int=1,                      # samples b
     device:torch.device|None=None,    # of the state; that of the weights unless given
     dtype:torch.dtype|None=None,      # of the sums of squares, at least float32; float64 unless given (float32 on MPS)
-)->tuple:                             # zeros: Σw² `b h p`, ΣΠw² `b h p`, ΣΠ `b h`
+)->tuple:                             # zeros: Σw² `b h p`, ΣΠw² `b h p`, ΣΠ `b h` and, with half-lives, tokens read `b`
     "The state before the first token: 2d + K numbers for each sample."
     device = torch.device(device or self.temp.device)
     b, h, p, wide = batch, self.num_heads, self.head_dim, widest(device)
     dtype = torch.promote_types(dtype or wide, torch.float32)
     energy, grouped = (torch.zeros(b, h, p, device=device, dtype=dtype) for _ in range(2))
-    return energy, grouped, torch.zeros(b, h, device=device, dtype=wide)
+    sums = energy, grouped, torch.zeros(b, h, device=device, dtype=wide)
+    return (*sums, torch.zeros(b, dtype=torch.int64, device=device)) if self.forgets else sums
 
 # %% ../../nbs/18_causal.ipynb #05d147d8
 @patch
@@ -142,9 +194,16 @@ def _check_state(self:CausalTSSA, state, x):
     "The state, or a fresh one; `ValueError` if it doesn't fit"
     b, h, p = len(x), self.num_heads, self.head_dim
     if state is None: return self.init_state(b, x.device)
-    shapes, fit = [tuple(t.shape) for t in state], [(b, h, p), (b, h, p), (b, h)]
+    shapes, fit = [tuple(t.shape) for t in state], [(b, h, p), (b, h, p), (b, h)] + [(b,)]*self.forgets
     if shapes != fit: raise ValueError(f'expected a state of shapes {", ".join(map(str, fit))}, got {shapes}')
     return state
+
+# %% ../../nbs/18_causal.ipynb #e7fe891e
+@patch
+def _position(self:CausalTSSA, state):
+    "How many tokens each sample has read `b`; 0 where nobody asks"
+    if self.forgets: return state[3]
+    return 0 if self.bias is None else state[2].sum(-1).nan_to_num(0.).round().long()   # a token adds one to the counts
 
 # %% ../../nbs/18_causal.ipynb #809a600f
 @patch
@@ -154,9 +213,9 @@ def step(self:CausalTSSA,
 )->tuple:                     # update of the shape of `x_t`, new state
     "The update of the next tokens of a stream, exactly as `forward` gives it."
     x = x_t.unsqueeze(1) if x_t.dim() == 2 else x_t
-    w = self.codes(x)
-    state, start = self._check_state(state, x), 0
-    if self.bias is not None: start = state[2].sum(-1).nan_to_num(0.).round().long()   # a token adds one to the counts
-    y, state = continue_token_statistics_attention(w, self.temp, self._table(start, x.shape[1]), *state)
+    w, m = self.codes(x), x.shape[1]
+    state = self._check_state(state, x)
+    bias = self._table(self._position(state), m)
+    y, sums = continue_token_statistics_attention(w, self.temp, bias, *state[:3], self.half_life)
     y = self._out(y)
-    return (y[:, 0] if x_t.dim() == 2 else y), state
+    return (y[:, 0] if x_t.dim() == 2 else y), (*sums, *(seen + m for seen in state[3:]))
