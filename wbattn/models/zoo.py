@@ -157,6 +157,11 @@ def _softmax(q, k, v, *args, out_shape=None, **kwargs): return sdpa_flop_count(q
 _told = {torch.ops.aten.addmm_: _in_place, torch.ops.aten.baddbmm_: _in_place,
          torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _softmax}
 
+def count_flops(): # for a `with` block; `get_total_flops()` tells
+    "A counter of matrix products that knows what PyTorch's own leaves out."
+    return FlopCounterMode(display=False, custom_mapping=_told)
+
+# %% ../../nbs/32_models.ipynb #0d749013
 def macs(
     model:nn.Module,                      # in evaluation mode; on the meta device it costs nothing
     img_size:int|tuple[int,int]|None=None, # None: the model's nominal size
@@ -165,5 +170,5 @@ def macs(
     size = img_size or model.patch_embed.img_size
     size = (size, size) if isinstance(size, int) else size
     x = torch.empty(1, model.in_chans, *size, device=next(model.parameters()).device)
-    with FlopCounterMode(display=False, custom_mapping=_told) as counter, torch.no_grad(): model(x)
+    with count_flops() as counter, torch.no_grad(): model(x)
     return counter.get_total_flops() // 2
