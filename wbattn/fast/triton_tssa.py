@@ -126,8 +126,7 @@ def _update_grad(w, wb, wh, wn, g, gb, gh, gn, temp, Pi, energy, sums, pull, dlo
     s = tl.load(energy + head*p + i, mask=i < p, other=1.)
     slope = tl.load(temp + head % h)/tl.maximum(s, 1e-24)
     ds = tl.where(s < 1e-24, 0., -slope*tl.load(drift + head*p + i, mask=i < p, other=0.))
-    x = tile(w, head, start, n, wb, wh, wn, h, p, L, P)
-    y = tile(g, head, start, n, gb, gh, gn, h, p, L, P)
+    x, y = tile(w, head, start, n, wb, wh, wn, h, p, L, P), tile(g, head, start, n, gb, gh, gn, h, p, L, P)
     pi = tl.load(Pi + head*n + t, mask=t < n, other=0.)[:, None]
     dl = tl.load(dlogits + head*n + t, mask=t < n, other=0.)[:, None]
     at = (head//h*n + t)[:, None]*(h*p) + head % h*p + i
@@ -268,8 +267,7 @@ def _causal_pull(w, wb, wh, wn, g, gb, gh, gn, Pi, sums, pull, n, h:constexpr, p
     "Their sums over one chunk of one head: `c b h p+1`."
     head, c = tl.program_id(0).to(tl.int64), tl.program_id(1)
     t, i = c*L + tl.arange(0, L), tl.arange(0, P)
-    x = tile(w, head, c*L, n, wb, wh, wn, h, p, L, P)
-    y = tile(g, head, c*L, n, gb, gh, gn, h, p, L, P)
+    x, y = tile(w, head, c*L, n, wb, wh, wn, h, p, L, P), tile(g, head, c*L, n, gb, gh, gn, h, p, L, P)
     pi = tl.load(Pi + head*n + t, mask=t < n, other=0.)
     at = (c*tl.num_programs(0) + head)*(p + 1)
     group, size = _running(x, pi, sums + at, p, P)
@@ -283,8 +281,7 @@ def _causal_member_grad(w, wb, wh, wn, g, gb, gh, gn, Pi, sums, pull, dPi, n,
     "dΠ `b h n`."
     head, c = tl.program_id(0).to(tl.int64), tl.program_id(1)
     t, i = c*L + tl.arange(0, L), tl.arange(0, P)
-    x = tile(w, head, c*L, n, wb, wh, wn, h, p, L, P)
-    y = tile(g, head, c*L, n, gb, gh, gn, h, p, L, P)
+    x, y = tile(w, head, c*L, n, wb, wh, wn, h, p, L, P), tile(g, head, c*L, n, gb, gh, gn, h, p, L, P)
     pi = tl.load(Pi + head*n + t, mask=t < n, other=0.)
     at = (c*tl.num_programs(0) + head)*(p + 1)
     group, size = _running(x, pi, sums + at, p, P)
@@ -329,8 +326,7 @@ def _causal_update_grad(w, wb, wh, wn, g, gb, gh, gn, temp, energy, Pi, sums, pu
     "As `_update_grad`, with running sums."
     head, c = tl.program_id(0).to(tl.int64), tl.program_id(1)
     t, i = c*L + tl.arange(0, L), tl.arange(0, P)
-    x = tile(w, head, c*L, n, wb, wh, wn, h, p, L, P)
-    y = tile(g, head, c*L, n, gb, gh, gn, h, p, L, P)
+    x, y = tile(w, head, c*L, n, wb, wh, wn, h, p, L, P), tile(g, head, c*L, n, gb, gh, gn, h, p, L, P)
     pi = tl.load(Pi + head*n + t, mask=t < n, other=0.)
     dl = tl.load(dlogits + head*n + t, mask=t < n, other=0.)[:, None]
     at = c*tl.num_programs(0) + head

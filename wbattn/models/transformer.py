@@ -153,8 +153,7 @@ class WhiteBoxTransformer(nn.Module):
         self.embed_dim = self.num_features = self.head_hidden_size = embed_dim
         self.depth, self.num_heads, self.num_classes, self.in_chans = depth, num_heads, num_classes, in_chans
         self.global_pool, self.init_std, self.cls_first = global_pool, init_std, cls_attn_layers == 0
-        sizes = img_size, patch_size, in_chans, embed_dim
-        self.patch_embed = _make_stem(stem, extra_convs, sizes, act_layer, norm_layer)
+        self.patch_embed = _make_stem(stem, extra_convs, (img_size, patch_size, in_chans, embed_dim), act_layer, norm_layer)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, embed_dim))
         self.pos_embed = _make_positions(pos_embed, embed_dim, self.patch_embed.grid_size, int(self.cls_first))
         halves = block_halves(attn, mlp, embed_dim, num_heads, mlp_residual, kwargs)
