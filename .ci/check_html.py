@@ -129,6 +129,7 @@ def height(main, docs, page):
     "An estimate of the page's height at 1400 px, folded cells closed"
     total = 350
     for d in main.find_all('details'):
+        if d.decomposed: continue               # inside another one
         if not d.has_attr('open'): total += 30; d.decompose()
     for pre in main.find_all('pre'):
         total += 34 + 22.4*sum(max(1, -(-len(l) // 95)) for l in pre.get_text().rstrip('\n').split('\n'))
