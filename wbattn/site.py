@@ -125,11 +125,14 @@ class drop_empty(Processor):
 # %% ../nbs/79_site.ipynb #1d3b9790
 _goes_on = re.compile(r'\s*(\$\$|[-*+] |[|>]|```|\d+\. |\\begin|!\[|:::)')
 
+_between = re.compile(r'(?:(?<=[.?!])|(?<=[.?!][”)*"]))\s+(?=[A-Z`$*“@])')     # two sentences
+
 def _without_lead_in(source):
-    "Markdown without its last paragraph if that ends in a colon"
+    "Markdown without its last sentence if that ends in a colon"
     *rest, last = source.rstrip().split('\n\n')
-    leads = last.endswith(':') and not _goes_on.match(last)
-    return '\n\n'.join(rest) if leads else source
+    if not last.endswith(':') or _goes_on.match(last): return source
+    said = ' '.join(_between.split(last)[:-1])
+    return '\n\n'.join(rest + [said]*bool(said))
 
 class drop_lead_ins(Processor):
     "Processor: a sentence that leads to nothing goes"
