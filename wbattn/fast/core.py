@@ -12,7 +12,8 @@ from threading import Thread
 import torch
 from torch import Tensor
 from torch.library import custom_op, register_autograd
-from .tssa import _again, _flat, _heads, _on_rows
+from .. import fast
+from .tssa import _again, _flat, _heads
 from ..forms import form
 from ..numerics import plain_grad
 from ..ops.causal import causal_token_statistics_attention
@@ -447,11 +448,11 @@ _block = int(re.search(r'#define BLOCK (\d+)', _source)[1])
 def _load(folder:Path):
     "The library in a folder, or None; and why there is none"
     found = sorted(folder.glob('_core*.so')) + sorted(folder.glob('_core*.pyd'))
-    if not found: return None, 'the C core was not built: no C compiler was found when wbattn was installed'
+    if not found: return None, 'the C core is not built: installing wbattn where there is a C compiler builds it'
     try: return ctypes.CDLL(str(found[0])), ''
     except OSError as e: return None, f'the C core cannot be loaded: {e}'
 
-_library, _missing = _load(Path(__file__).parent)
+_library, _missing = _load(Path(fast.__path__[0]))
 
 # %% ../../nbs/28_core.ipynb #d65996ca
 _worth = 2**17   # numbers of a sample group that are worth a thread
@@ -576,6 +577,12 @@ def _fits(w):
     if w.dtype in (torch.float32, torch.float64): return True, ''
     return False, f'expected single or double precision, got {w.dtype}'
 
+def _in_rows(f, w):
+    "A function of codes `b n d`, for codes `b h n p`"
+    rows = w.transpose(-3, -2)                                           # b n h p, as a linear map leaves them
+    n, h, p = rows.shape[-3:]
+    return f(rows.reshape(-1, n, h*p).contiguous()).view(rows.shape).transpose(-3, -2)
+
 # %% ../../nbs/28_core.ipynb #1792e7cc
 @form(token_statistics_attention, 'c', lambda w, temp, sizes=None: _fits(w) if sizes is None else (False, 'sizes are given'))
 def token_statistics_in_c(
@@ -584,8 +591,8 @@ def token_statistics_in_c(
     sizes:None=None,   # none
 )->Tensor:             # −Π·w/(1 + m) `b h n p`, laid out in memory as `b n h p`
     "Token-statistics attention in three sweeps of C, and three for its gradient."
-    def f(w, temp): return _tssa(w.contiguous(), temp.contiguous())[0]
-    return _on_rows(f, w, check_codes(w, temp))
+    temp = check_codes(w, temp).contiguous()
+    return _in_rows(lambda rows: _tssa(rows, temp)[0], w)
 
 # %% ../../nbs/28_core.ipynb #30bbb6bb
 @form(causal_token_statistics_attention, 'c', lambda w, temp, bias=None, half_life=None: _fits(w))
@@ -596,8 +603,7 @@ def causal_token_statistics_in_c(
     half_life:float|list|Tensor|None=None,  # tokens after which a token counts half, > 0, of all or each head; None: ∞
 )->Tensor:                   # `b h n p`, laid out in memory as `b n h p`
     "Causal token-statistics attention in one sweep of C, and one back for its gradient."
-    rate = None if half_life is None else 1/check_half_life(half_life, w.shape[-3]).to(w.device, torch.float64)
-    def f(w, temp, bias):
-        bias = None if bias is None else bias.contiguous()
-        return _causal(w.contiguous(), temp.contiguous(), bias, rate)[0]
-    return _on_rows(f, w, check_codes(w, temp, bias), bias)
+    temp = check_codes(w, temp, bias).contiguous()
+    bias = None if bias is None else bias.to(w.dtype).contiguous()
+    rate = None if half_life is None else 1/check_half_life(half_life, len(temp)).double()
+    return _in_rows(lambda rows: _causal(rows, temp, bias, rate)[0], w)
