@@ -1,4 +1,4 @@
-"""Packaging of wbattn: everything that can vary stands in settings.ini, and the C core in nbs/28_core.ipynb."""
+"""Packaging of wbattn: everything that can vary stands in settings.ini, and the C core in nbs/28*.ipynb."""
 import ast, sys
 from configparser import ConfigParser
 from pathlib import Path
@@ -14,12 +14,15 @@ requirements, dev_requirements = cfg['requirements'].split(), cfg['dev_requireme
 pythons = ['3.11', '3.12', '3.13']
 
 class BuildCore(build_ext):
-    "Writes core.c, the strings of wbattn/fast/core.py put together, and builds it where there is a compiler."
+    "Writes core.c, the strings of wbattn/fast/c_*.py put together, and builds it where there is a compiler."
     def run(self):
-        module = ast.parse((here/'wbattn/fast/core.py').read_text(encoding='utf-8'))
-        named = [n for n in module.body if isinstance(n, (ast.Assign, ast.AugAssign)) and '_source' in ast.unparse(n)[:8]]
+        source = ''
+        for name in ('c_sums', 'c_running'):
+            module = ast.parse((here/f'wbattn/fast/{name}.py').read_text(encoding='utf-8'))
+            cells = [n for n in module.body if isinstance(n, (ast.Assign, ast.AugAssign))]
+            source += ''.join(ast.literal_eval(n.value) for n in cells if ast.unparse(n).startswith('_source'))
         (here/'build').mkdir(exist_ok=True)
-        (here/'build/core.c').write_text(''.join(ast.literal_eval(n.value) for n in named), encoding='utf-8')
+        (here/'build/core.c').write_text(source, encoding='utf-8')
         super().run()
 
     def get_export_symbols(self, ext): return []   # a library for ctypes, not a module of Python's
