@@ -212,7 +212,7 @@ _digits = DataSet(title="scikit-learn's handwritten digits", images='1,257 + 180
                   lacks={k:why for why,names in _digits_lack.items() for k in names})
 
 # %% ../../nbs/47_datasets.ipynb #98acb6a5
-_scenes_options = 'bs','seed','device','val_bs','n','data_seed'
+_scenes_options = 'bs','seed','device','val_bs','n','data_seed','masks'
 _scenes_lack = {
     "its pictures are 64×64 pixels and are used as they are": ('img_size',),
     "it lies in memory, so that worker processes would have nothing to do": ('num_workers','prefetch'),
