@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 from fastcore.basics import patch
 from .. import forms
+from ..checks import known
 from .timing import clock_of, interleaved, peak_memory
 from ..ops.basis import cached_sketch, cholesky_basis
 from ..ops.crate import MSSA
@@ -93,9 +94,7 @@ def parse_name(
     rest, _, form = name.partition('/')
     operator, colon, active = rest.partition(':')
     form = form or 'fast'
-    if operator not in OPERATORS:
-        from wbattn.data import nearest
-        raise ValueError(f'unknown operator {operator!r}; nearest names: {nearest(operator, OPERATORS)}')
+    known(operator, OPERATORS, 'unknown operator')
     if form not in FORMS: raise ValueError(f'the form of {name!r} must be one of {", ".join(FORMS)}, got {form!r}')
     if form == 'listing' and operator not in LISTINGS:
         raise ValueError(f'{name!r}: there are listings of {", ".join(LISTINGS)} only')

@@ -197,33 +197,34 @@ _folder_sets = dict(
     folder   = Pictures(name='folder', title='Images of your own, a folder per class', images='yours',
                         format='image files', read=read_folder))
 
+# %% ../../nbs/47_datasets.ipynb #42c7d991
+_changes = tuple(f.name for f in fields(Augment))
+
+def _in_memory(kind, size, source, augmented):
+    "Why a data set in memory lacks the options of one in files: option → reason."
+    why = {f"its {kind} are {size} pixels and are used as they are": ('img_size',),
+           "it lies in memory, so that worker processes would have nothing to do": ('num_workers', 'prefetch'),
+           f"it {source} scikit-learn, without files to find, fetch or check":
+               ('data_dir', 'download', 'verify', 'on_corrupt'),
+           "its training, validation and test parts are fixed": ('holdout', 'train_on'),
+           f"its {kind} are normalised by mean and deviation of their training part": ('mean', 'std')}
+    return {k: reason for reason, names in (why | augmented).items() for k in names}
+
 # %% ../../nbs/47_datasets.ipynb #4531c216
 _digits_options = 'bs','seed','device','val_bs','augment','max_shift','max_rotate','max_zoom','p_affine'
-_digits_lack = {
-    "its scans are 8×8 pixels and are used as they are": ('img_size',),
-    "it lies in memory, so that worker processes would have nothing to do": ('num_workers','prefetch'),
-    "it comes with scikit-learn, without files to find, fetch or check": ('data_dir','download','verify','on_corrupt'),
-    "its training, validation and test parts are fixed": ('holdout','train_on'),
-    "its scans are normalised by mean and deviation of their training part": ('mean','std'),
-    "its scans are shifted, turned and zoomed, and nothing else": tuple(f.name for f in fields(Augment))}
 _digits = DataSet(title="scikit-learn's handwritten digits", images='1,257 + 180 → 360', classes=10, size=8,
                   make=digits_dls, url='https://scikit-learn.org/stable/datasets/toy_dataset.html',
                   format='comes with scikit-learn', options=_digits_options,
-                  lacks={k:why for why,names in _digits_lack.items() for k in names})
+                  lacks=_in_memory('scans', '8×8', 'comes with', {
+                      "its scans are shifted, turned and zoomed, and nothing else": _changes}))
 
 # %% ../../nbs/47_datasets.ipynb #98acb6a5
 _scenes_options = 'bs','seed','device','val_bs','n','data_seed'
-_scenes_lack = {
-    "its pictures are 64×64 pixels and are used as they are": ('img_size',),
-    "it lies in memory, so that worker processes would have nothing to do": ('num_workers','prefetch'),
-    "it is made of what comes with scikit-learn, without files to find, fetch or check": ('data_dir','download','verify','on_corrupt'),
-    "its training, validation and test parts are fixed": ('holdout','train_on'),
-    "its pictures are normalised by mean and deviation of their training part": ('mean','std'),
-    "there are as many different pictures as one asks for, by n": ('augment', *(f.name for f in fields(Augment)))}
 _scenes = DataSet(title='Scenes: digits on photographs, made here', images='6,000 + 1,000 → 1,000', classes=10, size=64,
                   make=scenes_dls, url='https://scikit-learn.org/stable/datasets/toy_dataset.html',
                   format='made of what comes with scikit-learn', options=_scenes_options,
-                  lacks={k:why for why,names in _scenes_lack.items() for k in names})
+                  lacks=_in_memory('pictures', '64×64', 'is made of what comes with', {
+                      "there are as many different pictures as one asks for, by n": ('augment', *_changes)}))
 
 # %% ../../nbs/47_datasets.ipynb #1f94d75b
 DATASETS = dict(digits=_digits, scenes=_scenes, **_small_sets, **_large_sets, **_folder_sets) # name → DataSet

@@ -6,7 +6,7 @@
 __all__ = ['loader_speed']
 
 # %% ../../nbs/43_loader.ipynb #7a1b775c
-import random, time, warnings, weakref
+import time, warnings, weakref
 import numpy as np, torch
 from itertools import chain, repeat
 from fastcore.basics import chunked, num_cpus, patch
@@ -17,7 +17,7 @@ from fastprogress.fastprogress import progress_bar
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from timm.data.distributed_sampler import RepeatAugSampler
 from .arrays import BatchDL, ImageLoaders, as_loaders
-from .augment import Augment, RandomErase
+from .augment import RandomErase
 from .images import ImageSet, UnreadableImage, own_random
 
 # %% ../../nbs/43_loader.ipynb #f66c4299

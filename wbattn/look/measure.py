@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from typing import Callable, NamedTuple
 from .watch import attention_layers, is_operator, lacks, model_name, need_layers, operators, run_hooked, watch
+from ..checks import check_value, known, one_of
 from ..numerics import widen
 from ..ops.crate import ISTA, MSSA
 from ..ops.dotproduct import SoftmaxAttention
@@ -99,10 +100,6 @@ def _over_images(seen):
     return rates
 
 # %% ../../nbs/61_measure.ipynb #dfebecf9
-def _one_of(name, value, known):
-    "`ValueError` unless `value` is known."
-    if value not in known: raise ValueError(f"{name}={value!r}; expected one of {', '.join(map(repr, known))}")
-
 def layer_rates(
     model:nn.Module, # a model of the zoo, of timm's, or any with operators in it
     x,               # images `b c h w`, or a loader of them
@@ -115,9 +112,9 @@ def layer_rates(
 )->dict:             # key → means over images, a number a layer; key + '_std' → standard deviations (0 for one image)
     "What each attention layer does to the rates of its tokens."
     what = tuple(QUANTITIES if what is None else what)
-    for k in what: _one_of('what', k, tuple(QUANTITIES))
-    _one_of('where', where, ('input', 'stream'))
-    _one_of('normalize', normalize, (None, 'tokens', 'codes'))
+    for k in what: known(k, QUANTITIES, "unknown quantity")
+    check_value('where', where, one_of('input', 'stream'))
+    check_value('normalize', normalize, one_of(None, 'tokens', 'codes'))
     layers = need_layers(model)
     seen = [{} for _ in layers]
     def see(i, layer, Z, update, stream):
@@ -258,7 +255,7 @@ def cls_attention(
     with mode: run_hooked(model, x, bs, hooks)
     return [torch.cat(s) for s in seen]
 
-# %% ../../nbs/61_measure.ipynb #608d7861
+# %% ../../nbs/61_measure.ipynb #6266b73a
 def layer_bases(
     model:nn.Module, # with operators that have bases
 )->dict:             # number of the layer, from 0 → its bases `h d p`
@@ -286,7 +283,7 @@ def subspace_overlap(
     Q = torch.linalg.qr(U.double())[0]
     return torch.einsum('kdp,ldq->klpq', Q, Q).square().sum((2, 3))/U.shape[2]
 
-# %% ../../nbs/61_measure.ipynb #106d40fc
+# %% ../../nbs/61_measure.ipynb #66033554
 def _steppers(model): return [o for o in operators(model) if hasattr(o, 'alpha') and hasattr(o, 'beta')]
 
 def has_step_sizes(
@@ -319,7 +316,7 @@ def _sparsity_hooks(model, note):
     return [*(o.register_forward_hook(zeros(i)) for i, o in enumerate(masked)),
             *(o.register_forward_hook(codes(i)) for i, o in enumerate(coded))]
 
-# %% ../../nbs/61_measure.ipynb #829f177d
+# %% ../../nbs/61_measure.ipynb #81fd877d
 def has_sparsity(
     model:nn.Module, # any
 )->bool:

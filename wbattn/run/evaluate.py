@@ -20,7 +20,7 @@ from ..data import check_options, dls_args, get_dls, read_image, real_accuracy, 
 from ..train.callbacks import amp_mode
 from ..train.checkpoint import versions
 from ..train.learner import check_model, data_shape
-from ..checks import nearest
+from ..checks import known
 from ..look import explain, membership_maps
 from ..look.merged import merge_figure
 from ..models.merging import TokenMerger
@@ -109,9 +109,9 @@ def evaluation_dls(
     if not isinstance(size, int) and size[0] == size[1]: size = size[0]
     kwargs = {**_prepared(found, data), **o.said('place', 'data'), 'img_size': size}
     val_bs = o.bs or (256 if torch.device(device).type == 'cuda' else None)
-    known = dls_args(data)
+    takes = dls_args(data)
     return get_dls(data, device=device, bs=min(val_bs or 64, 64), val_bs=val_bs, # bs: of training, which doesn't happen
-                   **{k: v for k, v in kwargs.items() if k in known})
+                   **{k: v for k, v in kwargs.items() if k in takes})
 
 # %% ../../nbs/75_evaluate.ipynb #b761f1e6
 def confusion_figure(
@@ -155,9 +155,8 @@ def merged(
 )->nn.Module:
     "The model, or a merger around it."
     if said is None: return model
-    known = [k for k in inspect.signature(TokenMerger.__init__).parameters if k not in ('self', 'model')]
-    for k in said:
-        if k not in known: raise ValueError(f"merging has no {k!r}; nearest names: {nearest(k, known)}")
+    of_merger = [k for k in inspect.signature(TokenMerger.__init__).parameters if k not in ('self', 'model')]
+    for k in said: known(k, of_merger, "merging has no")
     return TokenMerger(model, **said).eval()
 
 @torch.no_grad()
@@ -182,7 +181,7 @@ def _evaluate(found, o, dls, device):
     p = predictions(model, dl, amp=amp_mode(o.amp, device))
     res = dict(data=dls.name, part=o.part, **scores(p), images_per_s=round(len(p['y'])/p['seconds'], 1))
     if 'tokens' in res: res['bytes_per_token'] = dls.bytes_per_token
-    if o.merge: res |= dict(merge=o.merge, tokens=_tokens(model, dl))
+    if o.merge: res |= dict(merge=o.merge, tokens_after=_tokens(model, dl))
     if dls.name == 'imagenet' and len(dls.vocab) == 1000:
         res['real'] = real_accuracy(p['top'][:, 0], real_labels(dl.dataset))
     return res, p
