@@ -28,30 +28,31 @@ def _shifted(
     dx  # pixels to the right
 )->np.ndarray: # `h w c`
     "A shifted picture, with black at the border."
-    (h,w),out = x.shape[:2],np.zeros_like(x)
-    out[max(dy,0):h + min(dy,0), max(dx,0):w + min(dx,0)] = x[max(-dy,0):h - max(dy,0), max(-dx,0):w - max(dx,0)]
+    (h, w), out = x.shape[:2], np.zeros_like(x)
+    kept = x[max(-dy, 0):h - max(dy, 0), max(-dx, 0):w - max(dx, 0)]
+    out[max(dy, 0):h + min(dy, 0), max(dx, 0):w + min(dx, 0)] = kept
     return out
 
 # %% ../../nbs/42_augment.ipynb #3e45679a
 class ShiftFlip:
     "Shift a batch of pictures, with black at the border, and mirror some."
     def __init__(self,
-        pad=(4,4), # largest shift in pixels, down or up, and to either side
-        hflip=0.5  # probability of mirroring
-    ): self.pad,self.hflip = pad,hflip
+        pad=(4, 4), # largest shift in pixels, down or up, and to either side
+        hflip=0.5   # probability of mirroring
+    ): self.pad, self.hflip = pad, hflip
 
     def __call__(self,
         x,    # pictures `b h w 3`, uint8
         j,    # their numbers `b`
         seed  # of the epoch
     )->Tensor: # `b 3 h w`, uint8
-        z,(p,q) = splitmix64(seed, torch.as_tensor(np.asarray(j))).numpy().view(np.uint64),self.pad
+        z, (p, q) = splitmix64(seed, torch.as_tensor(np.asarray(j))).numpy().view(np.uint64), self.pad
         dys = (z >> np.uint64(40)) % np.uint64(2*p + 1)
         dxs = (z >> np.uint64(20)) % np.uint64(2*q + 1)
         flip = (z & np.uint64(0xFFFFF))/2**20 < self.hflip
         out = np.stack([_shifted(*o) for o in zip(x, dys.astype(int) - p, dxs.astype(int) - q)])
-        out[flip] = out[flip,:,::-1]
-        return torch.from_numpy(out).permute(0,3,1,2).contiguous()
+        out[flip] = out[flip, :, ::-1]
+        return torch.from_numpy(out).permute(0, 3, 1, 2).contiguous()
 
 # %% ../../nbs/42_augment.ipynb #07d6d893
 def _posterize(
@@ -77,8 +78,8 @@ class Augment:
     "How images are augmented for training, and cropped for evaluation."
     no_aug:bool=False           # training images are treated like those for evaluation
     crop:str='rrc'              # 'rrc': a random part of random shape, resized; 'pad': shifted by up to an eighth
-    scale:tuple=(0.08,1.)       # share of the area that an 'rrc' crop takes, smallest and largest
-    ratio:tuple=(3/4,4/3)       # and its width over height
+    scale:tuple=(0.08, 1.)      # share of the area that an 'rrc' crop takes, smallest and largest
+    ratio:tuple=(3/4, 4/3)      # and its width over height
     hflip:float=0.5             # probability of mirroring
     color_jitter:float=0.       # strength of random brightness, contrast, saturation; timm skips it under auto_augment
     auto_augment:str=''         # timm's 'rand-m9-mstd0.5-inc1', …, torchvision's RandAugment 'tv-n2-m14', or none
@@ -90,18 +91,18 @@ class Augment:
     crop_mode:str='center'      # 'center': keep the proportions; 'squash': resize both sides; 'border': pad
 
     def __post_init__(self):
-        for k in ('scale','ratio'): # options of a command come as lists
+        for k in ('scale', 'ratio'): # options of a command come as lists
             if isinstance(getattr(self, k), list): object.__setattr__(self, k, tuple(getattr(self, k)))
-        for k,rule in _rules.items(): check_value(k, getattr(self, k), rule)
+        for k, rule in _rules.items(): check_value(k, getattr(self, k), rule)
         if self.auto_augment: self.policy(32)
 
 # %% ../../nbs/42_augment.ipynb #32042264
 def _pair(v, most): return isinstance(v, tuple) and len(v) == 2 and 0 < v[0] <= v[1] <= most
-def _within(low, high, words): return (lambda v: isinstance(v, (int,float)) and low <= v <= high), words
+def _within(low, high, words): return (lambda v: isinstance(v, (int, float)) and low <= v <= high), words
 
 _rules = dict(
-    crop=one_of('rrc','pad'), crop_mode=one_of('center','squash','border'), repeated_aug=whole(1, 100),
-    remode=one_of('pixel','rand','const'), interpolation=one_of('bilinear','bicubic','random'),
+    crop=one_of('rrc', 'pad'), crop_mode=one_of('center', 'squash', 'border'), repeated_aug=whole(1, 100),
+    remode=one_of('pixel', 'rand', 'const'), interpolation=one_of('bilinear', 'bicubic', 'random'),
     scale=(lambda v: _pair(v, 1), "two shares, 0 < smallest ≤ largest ≤ 1"),
     ratio=(lambda v: _pair(v, 100), "two positive numbers, the smaller first"),
     hflip=_within(0, 1, "a probability"), reprob=_within(0, 1, "a probability"),
@@ -118,7 +119,7 @@ def policy(self:Augment,
     try:
         steps = create_transform(size, is_training=True, auto_augment=self.auto_augment, color_jitter=None, hflip=0.,
                                  mean=mean, interpolation=self.interpolation, use_prefetcher=True).transforms
-        _,policy,_ = steps
+        _, policy, _ = steps
         return [_mend_posterize(policy)]
     except Exception as e:
         expected = "expected such as 'rand-m9-mstd0.5-inc1', 'tv-n2-m14' or ''"
@@ -127,7 +128,7 @@ def policy(self:Augment,
 # %% ../../nbs/42_augment.ipynb #86d02878
 @patch
 def valid_tfm(self:Augment,
-    size=(224,224),            # height and width of the result
+    size=(224, 224),           # height and width of the result
     mean=IMAGENET_DEFAULT_MEAN # colour at a padded border
 ):                             # PIL image → uint8 tensor `3 h w`
     "The transform for evaluation."
@@ -137,7 +138,7 @@ def valid_tfm(self:Augment,
 
 @patch
 def train_tfm(self:Augment,
-    size=(224,224),            # height and width of the result
+    size=(224, 224),           # height and width of the result
     mean=IMAGENET_DEFAULT_MEAN # colour of what is rotated or shifted into the image, three shares
 ):                             # PIL image → uint8 tensor `3 h w`
     "The transform for training."
@@ -153,11 +154,11 @@ def train_tfm(self:Augment,
 
 @patch
 def transforms(self:Augment,
-    size=(224,224),            # height and width of the result
+    size=(224, 224),           # height and width of the result
     mean=IMAGENET_DEFAULT_MEAN # colour of what is rotated or shifted into the image, three shares
 )->tuple:                      # two transforms, PIL image → uint8 tensor `3 h w`
     "Transforms for training and for evaluation."
-    return self.train_tfm(size, mean),self.valid_tfm(size, mean)
+    return self.train_tfm(size, mean), self.valid_tfm(size, mean)
 
 # %% ../../nbs/42_augment.ipynb #1a2e4317
 @patch
@@ -165,10 +166,10 @@ def shortcuts(self:Augment,
     size # height and width of the images as they are, and as they shall be
 )->tuple: # for training and for evaluation a ShiftFlip that does the same, or None
     "What needs no image library, as nothing is resized and no colour changed."
-    whole = ShiftFlip((0,0), 0.) if self.crop_pct == 1 else None
-    if self.no_aug: return whole,whole
-    if self.crop != 'pad' or self.auto_augment or self.color_jitter: return None,whole
-    return ShiftFlip([s//8 for s in size], self.hflip),whole
+    whole = ShiftFlip((0, 0), 0.) if self.crop_pct == 1 else None
+    if self.no_aug: return whole, whole
+    if self.crop != 'pad' or self.auto_augment or self.color_jitter: return None, whole
+    return ShiftFlip([s//8 for s in size], self.hflip), whole
 
 # %% ../../nbs/42_augment.ipynb #b7ec2851
 _squash = dict(crop_mode='squash', crop_pct=1., interpolation='bilinear')
@@ -184,17 +185,17 @@ def get_augment(
     **changes # to its fields; None: leave as it is; auto_augment='none': without
 )->Augment:
     "An augmentation by name, with changes."
-    check_option(isinstance(augment, (str,Augment)), 'augment', augment, "one of " + ', '.join(AUGMENTS))
+    check_option(isinstance(augment, (str, Augment)), 'augment', augment, "one of " + ', '.join(AUGMENTS))
     if isinstance(augment, str): known(augment, AUGMENTS, "unknown augment")
     for k in changes: known(k, [f.name for f in fields(Augment)], "augmentation has no")
-    changes = {k:v for k,v in changes.items() if v is not None}
+    changes = {k: v for k, v in changes.items() if v is not None}
     if changes.get('auto_augment') == 'none': changes['auto_augment'] = ''
     return replace(augment if isinstance(augment, Augment) else AUGMENTS[augment], **changes)
 
 # %% ../../nbs/42_augment.ipynb #1adf669f
 class RandomErase(Transform):
     "timm's random erasing, on normalised training batches."
-    split_idx,order = 0,100 # training only; after `Normalize`
+    split_idx, order = 0, 100 # training only; after `Normalize`
     def __init__(self,
         p,           # probability that an image loses a rectangle
         mode='pixel' # what it is filled with, see `Augment.remode`

@@ -24,7 +24,7 @@ class UnreadableImage(ValueError):
         why='' # what is wrong with it
     ):
         super().__init__(path, why)
-        self.path,self.why = path,why
+        self.path, self.why = path, why
     def __str__(self): return f"can't read image {self.path!r}: {self.why}"
 
 # %% ../../nbs/41_images.ipynb #f52f6ce4
@@ -42,7 +42,7 @@ def _on_white(
     image:Image.Image # of any mode
 )->Image.Image:       # without transparency
     "What is transparent lies on white."
-    if image.mode not in ('LA','PA','La','RGBA','RGBa') and 'transparency' not in image.info: return image
+    if image.mode not in ('LA', 'PA', 'La', 'RGBA', 'RGBa') and 'transparency' not in image.info: return image
     return Image.alpha_composite(Image.new('RGBA', image.size, 'white'), image.convert('RGBA'))
 
 # %% ../../nbs/41_images.ipynb #2b4a3428
@@ -62,13 +62,13 @@ def _open_image(
 
 # %% ../../nbs/41_images.ipynb #17e67ace
 def read_image(
-    o,         # a path, a PIL image, or pixels `h w` or `h w 3` from 0 to 255
-    mode='RGB',# of the result: 'RGB', or 'L' for grey
-    where=''   # said in the error when `o` is no path
+    o,          # a path, a PIL image, or pixels `h w` or `h w 3` from 0 to 255
+    mode='RGB', # of the result: 'RGB', or 'L' for grey
+    where=''    # said in the error when `o` is no path
 )->Image.Image:
     "One picture: upright, 8 bits a channel, nothing transparent; or an error that names it."
     if isinstance(o, bytes): o = os.fsdecode(bytes(o))
-    path = str(o) if isinstance(o, (str,Path)) else where or type(o).__name__
+    path = str(o) if isinstance(o, (str, Path)) else where or type(o).__name__
     try: return _on_white(_eight_bits(_open_image(o))).convert(mode)
     except MemoryError: raise
     except Exception as e:
@@ -79,7 +79,7 @@ def read_image(
 @contextmanager
 def own_random():
     "Inside, the global random generators (on the CPU) may be seeded at will; afterwards they are as before."
-    before = random.getstate(),np.random.get_state(),torch.default_generator.get_state()
+    before = random.getstate(), np.random.get_state(), torch.default_generator.get_state()
     try: yield
     finally:
         random.setstate(before[0])
@@ -104,16 +104,16 @@ class ImageSet(LabelledImages):
         images,            # paths, pixels `n h w 3` (uint8), or anything read_image takes
         y=None,            # labels `n`, or None where they are unknown
         vocab=(),          # names of the classes
-        size=(224,224),    # height and width of what comes out
+        size=(224, 224),   # height and width of what comes out
         tfm=None,          # PIL image → uint8 tensor `3 h w`
         split_idx=1,       # 0: training, `tfm` is random; 1: evaluation
         on_corrupt='stop', # 'stop' at a picture that can't be decoded, or 'skip' it
         batch_tfm=None,    # does the same to a batch: pixels `b h w 3`, their numbers, a seed → uint8 `b 3 h w`
     ):
-        super().__init__(len(images), y, vocab, (3,*size), split_idx)
-        if not isinstance(images, np.ndarray) and len(images) and isinstance(images[0], (str,Path)):
+        super().__init__(len(images), y, vocab, (3, *size), split_idx)
+        if not isinstance(images, np.ndarray) and len(images) and isinstance(images[0], (str, Path)):
             images = np.array([os.fsencode(o) for o in images])
-        self.images,self.tfm,self.batch_tfm,self.on_corrupt = images,tfm,batch_tfm,on_corrupt
+        self.images, self.tfm, self.batch_tfm, self.on_corrupt = images, tfm, batch_tfm, on_corrupt
         # shared with the workers: which pictures turned out to be damaged
         self.bad = torch.zeros(self.n, dtype=torch.uint8).share_memory_() if on_corrupt == 'skip' else None
 
@@ -129,7 +129,7 @@ def path(self:ImageSet,
 @patch(as_prop=True)
 def skipped(self:ImageSet):
     "Paths of the pictures that turned out to be damaged."
-    return [] if self.bad is None else [self.path(int(i)) for i in self.bad.nonzero()[:,0]]
+    return [] if self.bad is None else [self.path(int(i)) for i in self.bad.nonzero()[:, 0]]
 
 # %% ../../nbs/41_images.ipynb #9fc731d7
 @patch
@@ -140,7 +140,7 @@ def read(self:ImageSet,
     must_stop = self.bad is None or (self.split_idx and num_distrib() > 1)
     for k in range(len(self)):
         j = (i + k) % len(self)
-        try: return j,read_image(self.images[j], where=f"number {j}")
+        try: return j, read_image(self.images[j], where=f"number {j}")
         except UnreadableImage:
             if must_stop: raise
         self.bad[j] = 1
@@ -154,7 +154,7 @@ def one_by_one(self:ImageSet,
     seed=None # of the epoch; None: draw from the global generators
 ):            # images `b 3 h w` (uint8) and the numbers of those that were read; None if none was
     "Read and transform one picture after the other."
-    xs,read = [],[]
+    xs, read = [], []
     with own_random() if seed is not None else nullcontext():
         for j in idxs:
             item = self.read(j % len(self))
@@ -162,7 +162,7 @@ def one_by_one(self:ImageSet,
             if seed is not None: _seed_item(seed, j)
             xs.append(self.tfm(item[1]))
             read.append(item[0])
-    return (default_collate(xs),read) if xs else None
+    return (default_collate(xs), read) if xs else None
 
 @patch
 def all_at_once(self:ImageSet,
@@ -172,7 +172,7 @@ def all_at_once(self:ImageSet,
     "Transform a batch of pixels."
     i = np.asarray(idxs) % len(self)
     if seed is None: seed = random.getrandbits(63) if self.split_idx == 0 else 0
-    return self.batch_tfm(self.images[i], np.asarray(idxs), seed),i
+    return self.batch_tfm(self.images[i], np.asarray(idxs), seed), i
 
 # %% ../../nbs/41_images.ipynb #c50610a9
 @patch
@@ -183,7 +183,7 @@ def batch(self:ImageSet,
     "The items at `idxs`, augmented if this is a training set."
     res = (self.all_at_once if self.batch_tfm else self.one_by_one)(idxs, seed)
     if res is None: return None
-    x,i = res
+    x, i = res
     return (x,) if self.y is None else (x, self.y[i])
 
 # %% ../../nbs/41_images.ipynb #ad1f92c7
@@ -194,5 +194,5 @@ def like(self:ImageSet,
     "New pictures as a data set like this one."
     if isinstance(items, LabelledImages): return items
     images = np.empty(len(items), dtype=object)
-    for i,o in enumerate(items): images[i] = o
+    for i, o in enumerate(items): images[i] = o
     return ImageSet(images, vocab=self.vocab, size=self.shape[1:], tfm=self.tfm, on_corrupt=self.on_corrupt)

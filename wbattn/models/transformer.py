@@ -121,7 +121,7 @@ class WhiteBoxTransformer(nn.Module):
     def __init__(self,
         attn:str|Callable='eca',           # operator: a name in `attn_layers`, or a constructor
         mlp:str|Callable|None='none',      # second half of a block: a name in `mlp_layers`, or a constructor
-        img_size:int|tuple[int,int]=224,   # nominal size; the forward pass takes any multiple of `patch_size`
+        img_size:int|tuple[int, int]=224,  # nominal size; the forward pass takes any multiple of `patch_size`
         patch_size:int=16,                 # side of a patch in pixels
         in_chans:int=3,                    # channels of the image
         num_classes:int=1000,              # 0: no head
@@ -199,7 +199,7 @@ def _init_linear(self:WhiteBoxTransformer, m):
 @patch
 def embed(self:WhiteBoxTransformer,
     x:Tensor, # images `b c h w`
-)->tuple[Tensor, tuple[int,int]]: # tokens as the first block sees them `b n d` (`b 1+n d` if `cls_first`), and the grid
+)->tuple[Tensor, tuple[int, int]]: # tokens as the first block gets them `b n d` (`b 1+n d` if `cls_first`); the grid
     "The stem and the positions."
     x, grid = self.patch_embed(x)
     if self.cls_first: x = self._add_cls(x)

@@ -120,7 +120,7 @@ def load_weights(
     if missing or extra or wrong:
         raise ValueError(f"weights of another model; missing: {missing[:4]}, extra: {extra[:4]}, "
                          f"of another shape: {wrong[:4]}")
-    model.load_state_dict({k: v for k,v in state.items() if k in now and k not in free}, strict=False)
+    model.load_state_dict({k: v for k, v in state.items() if k in now and k not in free}, strict=False)
 
 # %% ../../nbs/56_learner.ipynb #979354db
 def _created(name, kwargs, weights):
@@ -182,7 +182,7 @@ def check_model(
     have,      # function of a name and a default: what the model has
 ):
     "Do model and data agree?"
-    for k,v in want.items():
+    for k, v in want.items():
         if have(k, v) != v: raise ValueError(f"{k}={have(k, v)} in the model, but the data have {v}")
 
 def _check_batches(train, recipe):

@@ -52,7 +52,8 @@ class EpochLines(Callback):
     def _write(self, log):
         first = getattr(self.learn, 'first_epoch', 0)
         done, of = log[0] + 1 - first, self.n_epoch - first
-        items = [f'{n} {v:.4f}' if isinstance(v, float) else f'{n} {v}' for n,v in zip(self.recorder.metric_names, log)]
+        named = zip(self.recorder.metric_names, log)
+        items = [f'{n} {v:.4f}' if isinstance(v, float) else f'{n} {v}' for n, v in named]
         if hasattr(self.learn, 'speed'): items.append(f'{self.learn.speed.rate:.0f} images/s')
         if done < of: items.append(f'left {format_time((time.perf_counter() - self.began)/done*(of - done))}')
         print(f"epoch {log[0]+1}/{self.n_epoch}  " + '  '.join(items[1:]), flush=True)
@@ -96,7 +97,7 @@ def read_log(
     path, # CSV file of CSVLog
 )->list:  # one dict of numbers per epoch
     "The log of a run."
-    return [{k: v for k,v in row.items() if pd.notna(v)} for row in pd.read_csv(path).to_dict('records')]
+    return [{k: v for k, v in row.items() if pd.notna(v)} for row in pd.read_csv(path).to_dict('records')]
 
 # %% ../../nbs/53_logs.ipynb #2cdafea0
 LOGS = dict(tensorboard='tensorboard', wandb='wandb') # extra logs, and the package each needs

@@ -42,7 +42,7 @@ class GroupOptim(OptimWrapper):
             if k == 'lr': g['lr'] *= g.get('lr_scale', 1.)
     @property
     def hypers(self): # numbers only: these get logged
-        return [{k: v for k,v in h.items() if type(v) in (int, float)} for h in super().hypers]
+        return [{k: v for k, v in h.items() if type(v) in (int, float)} for h in super().hypers]
 
 # %% ../../nbs/54_optim.ipynb #09351df8
 def _tensors(groups):

@@ -201,7 +201,7 @@ RECIPES = {
     'readme:finetune/wb_tost': _finetune_tost, 'readme:finetune/wb_crate': _finetune_crate,
     'readme:finetune-flowers/wb_crate': _finetune_crate400, 'readme:finetune-pets/wb_crate': _finetune_crate400,
 }
-for _size,_bs in dict(tiny=2048, small=1024, medium=512, base=256, base_plus=256, large=128).items():
+for _size, _bs in dict(tiny=2048, small=1024, medium=512, base=256, base_plus=256, large=128).items():
     RECIPES[f'imagenet/wb_eca_{_size}'] = derive(_eca, "ECA, Table 8", bs=_bs)
 
 _texts = 'python', 'glosses', 'text'
@@ -243,7 +243,7 @@ def get_recipe(
     if variant and not found:
         have = ', '.join(k for k in RECIPES if ':' in k)
         raise ValueError(f"no recipe {variant!r} of {keys[-1]} for {arch}; there are: {have}")
-    changes = {k: v for k,v in changes.items() if v is not None}
+    changes = {k: v for k, v in changes.items() if v is not None}
     recipe = found[0] if found else Recipe()
     return derive(recipe, 'changed', **changes) if changes else recipe
 
@@ -253,7 +253,7 @@ def _rows(recipe):
     usual = Recipe()
     for name, value in vars(recipe).items():
         if name in ('model', 'data'):
-            for k,v in value.items(): yield f'{name}.{k}', v
+            for k, v in value.items(): yield f'{name}.{k}', v
         elif name != 'source' and (name in recipe.source or value != getattr(usual, name)): yield name, value
     if recipe.lr_bs: yield 'peak_lr', recipe.peak_lr
 
@@ -263,5 +263,5 @@ def recipe_table(
 )->pd.DataFrame:   # value (as text) and source of every field that is set
     "The numbers of a recipe and where they come from."
     said = {'peak_lr': 'lr·bs/lr_bs', **recipe.source}
-    rows = {k: (f'{v:g}' if isinstance(v, float) else str(v), said.get(k, '')) for k,v in _rows(recipe)}
+    rows = {k: (f'{v:g}' if isinstance(v, float) else str(v), said.get(k, '')) for k, v in _rows(recipe)}
     return pd.DataFrame.from_dict(rows, orient='index', columns=['value', 'source'])
