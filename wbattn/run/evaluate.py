@@ -181,7 +181,7 @@ def _evaluate(found, o, dls, device):
     p = predictions(model, dl, amp=amp_mode(o.amp, device))
     res = dict(data=dls.name, part=o.part, **scores(p), images_per_s=round(len(p['y'])/p['seconds'], 1))
     if 'tokens' in res: res['bytes_per_token'] = dls.bytes_per_token
-    if o.merge: res |= dict(merge=o.merge, tokens_after=_tokens(model, dl))
+    if o.merge: res |= dict(merge=o.merge, tokens_by_layer=_tokens(model, dl))
     if dls.name == 'imagenet' and len(dls.vocab) == 1000:
         res['real'] = real_accuracy(p['top'][:, 0], real_labels(dl.dataset))
     return res, p
