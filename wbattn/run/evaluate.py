@@ -108,10 +108,10 @@ def evaluation_dls(
     size = o.img_size or found.kwargs.get('img_size') or 224
     if not isinstance(size, int) and size[0] == size[1]: size = size[0]
     kwargs = {**_prepared(found, data), **o.said('place', 'data'), 'img_size': size}
-    val_bs = o.bs or (256 if torch.device(device).type == 'cuda' else None)
+    val_bs = o.bs or (256 if torch.device(device).type == 'cuda' else 128)
     takes = dls_args(data)
-    return get_dls(data, device=device, bs=min(val_bs or 64, 64), val_bs=val_bs, # bs: of training, which doesn't happen
-                   **{k: v for k, v in kwargs.items() if k in takes})
+    of_data = {k: v for k, v in kwargs.items() if k in takes}
+    return get_dls(data, device=device, bs=1, val_bs=val_bs, **of_data) # bs: of training, which doesn't happen
 
 # %% ../../nbs/75_evaluate.ipynb #b761f1e6
 def confusion_figure(

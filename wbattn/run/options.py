@@ -141,7 +141,7 @@ class EvalOptions(WeightsOptions, CropOptions, PlaceOptions, MachineOptions):
     "What is evaluated."
     data:str = opt(None, "data set (default: that of the run)")
     part:str = opt('valid', "valid or test; the same where papers validate on the test part (default: valid)")
-    bs:int = opt(None, "images at once (default: four times the batch of training; on a GPU 256)", valid=whole())
+    bs:int = opt(None, "images at once (default: 128; on a GPU 256)", valid=whole())
     amp:str = opt('auto', "precision: bf16, fp16, none, or auto: bf16 on a GPU, none on a CPU (default: auto)",
                   valid=one_of('auto', 'bf16', 'fp16', 'none'))
     merge:dict = opt(None, "merge tokens: r=8, correction=prop, tau=0.9, metric=input, plan=window, … of TokenMerger "
