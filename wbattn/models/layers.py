@@ -110,6 +110,25 @@ class ConvPatchEmbed(PatchEmbed):
         x = self.proj(x)
         return rearrange(x, 'b d h w -> b (h w) d'), tuple(x.shape[2:])
 
+# %% ../../nbs/30_layers.ipynb #8045e74b
+class DeepPatchEmbed(ConvPatchEmbed):
+    "The convolutional stem, and two more convolutions on the grid of its tokens."
+    def __init__(self,
+        *args,                      # of `ConvPatchEmbed`: sizes
+        act_layer:Callable=nn.GELU, # between the convolutions, not after the last
+        **kwargs                    # of `ConvPatchEmbed`: `extra_convs`
+    ):
+        super().__init__(*args, act_layer=act_layer, **kwargs)
+        d = self.embed_dim
+        self.grid = nn.Sequential(act_layer(), conv_norm(d, d), act_layer(), conv_norm(d, d))
+
+    def tokens(self,
+        x:Tensor, # images `b c h w`
+    )->tuple[Tensor, tuple[int,int]]: # tokens `b n d`, and the grid (rows, columns) with n = rows * columns
+        "The tokens of images that fit, and their grid."
+        x = self.grid(self.proj(x))
+        return rearrange(x, 'b d h w -> b (h w) d'), tuple(x.shape[2:])
+
 # %% ../../nbs/30_layers.ipynb #2b31d39c
 class LinearPatchEmbed(PatchEmbed):
     "Image to tokens: one linear map of each patch's pixels, between two norms (CRATE)."

@@ -20,7 +20,7 @@ from ..ops.crate import ISTA, MSSA
 from ..ops.dmsa import DMSA
 from ..ops.dotproduct import SoftmaxAttention, XCA
 from ..ops.eca import ECAttention
-from .layers import Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed
+from .layers import Block, ConvPatchEmbed, DeepPatchEmbed, LearnedPositions, LinearPatchEmbed
 from ..ops.tssa import TSSA
 
 # %% ../../nbs/31_transformer.ipynb #c6bc8939
@@ -82,9 +82,10 @@ def block_halves(
 # %% ../../nbs/31_transformer.ipynb #53369a99
 def _make_stem(stem, extra_convs, sizes, act_layer, norm_layer):
     "The stem of that name; `sizes` are image, patch, channels, width."
-    if stem not in ('conv', 'linear'): raise ValueError(f"stem must be 'conv' or 'linear', got {stem!r}")
-    if stem == 'conv': return ConvPatchEmbed(*sizes, act_layer, extra_convs)
-    if extra_convs: raise ValueError(f"extra_convs={extra_convs} needs stem='conv'")
+    convs = dict(conv=ConvPatchEmbed, deep=DeepPatchEmbed)
+    if stem in convs: return convs[stem](*sizes, act_layer=act_layer, extra_convs=extra_convs)
+    if stem != 'linear': raise ValueError(f"stem must be 'conv', 'deep' or 'linear', got {stem!r}")
+    if extra_convs: raise ValueError(f"extra_convs={extra_convs} needs stem='conv' or 'deep'")
     return LinearPatchEmbed(*sizes, norm_layer)
 
 # %% ../../nbs/31_transformer.ipynb #bf33d6e2
@@ -140,7 +141,7 @@ class WhiteBoxTransformer(nn.Module):
         drop_path_rate:float=0.,           # stochastic depth, the same in every block
         norm_layer:Callable=partial(nn.LayerNorm, eps=1e-6), # `norm_layer(dim)`
         act_layer:Callable=nn.GELU,        # in the stem and in class attention's MLP
-        stem:str='conv',                   # 'conv': small convolutions; 'linear': one linear map between two norms
+        stem:str='conv',                   # 'conv': small convolutions; 'deep': two more; 'linear': one linear map between two norms
         extra_convs:int=0,                 # stride-1 convolutions in front of a 'conv' stem, for tiny images
         pos_embed:str='fourier',           # 'fourier', 'learned' (a table for the nominal grid) or 'none'
         init_std:float|None=.02,           # of linear maps and tokens; None: PyTorch's own, standard normal tokens

@@ -62,13 +62,14 @@ digits_sizes = dict(
     crate_digits_patch2_8=_size(96, 4, 4, **_small, stem='conv'))
 
 # %% ../../nbs/32_models.ipynb #e76c7209
-_scene = dict(img_size=64, patch_size=4)
+_scene = dict(img_size=64, patch_size=4, stem='deep')
+_thin = dict(cls_attn_layers=1, mlp_ratio=2.)
 scenes_sizes = dict(
-    eca_scenes_patch4_64=_size(64, 4, 4, op=dict(rank=8), **_scene),
-    tost_scenes_patch4_64=_size(64, 4, 4, op=_bias, **_scene),
-    dmst_scenes_patch4_64=_size(64, 4, 4, op=_bias, **_scene),
-    xcit_scenes_patch4_64=_size(64, 4, 4, **_scene),
-    crate_scenes_patch4_64=_size(64, 4, 4, **_scene, stem='conv'))
+    eca_scenes_patch4_64=_size(32, 4, 4, op=dict(rank=8), **_scene, cls_attn_layers=1),
+    tost_scenes_patch4_64=_size(32, 4, 4, op=_bias, **_scene, **_thin),
+    dmst_scenes_patch4_64=_size(32, 4, 4, op=_bias, **_scene, **_thin),
+    xcit_scenes_patch4_64=_size(32, 4, 4, **_scene, **_thin),
+    crate_scenes_patch4_64=_size(32, 4, 4, **_scene))
 
 # %% ../../nbs/32_models.ipynb #839dc679
 zoo = {f'wb_{k}_patch16_224': v for k, v in imagenet_sizes.items()} | {f'wb_{k}': v for k, v in (digits_sizes | scenes_sizes).items()}
@@ -87,7 +88,7 @@ def _cfg(name):
     first = None if linear else 'patch_embed.proj.0.0'
     cfg = dict(url='', interpolation='bicubic', classifier='head', first_conv=first)
     if 'scenes' in name:
-        return dict(cfg, num_classes=10, input_size=(3, 64, 64), crop_pct=1., mean=(0.43, 0.42, 0.37), std=(0.34, 0.27, 0.29))
+        return dict(cfg, num_classes=10, input_size=(3, 64, 64), crop_pct=1., mean=(0.47, 0.46, 0.44), std=(0.18, 0.145, 0.155))
     if 'digits' in name:
         return dict(cfg, num_classes=10, input_size=(1, 8, 8), crop_pct=1., mean=(0.3053,), std=(0.3761,))
     return dict(cfg, num_classes=1000, input_size=(3, 224, 224), crop_pct=224/256,

@@ -26,7 +26,7 @@ from fastcore.foundation import L
 from ..models import create, fit_positions
 from ..models.weights import differences
 from .callbacks import (Amp, Compile, EMA, EMAMetric, Mix, SampleLoss, SampleMean, StopOnNonFinite, TargetLoss,
-                                    amp_mode, top5)
+                                    TokenLabels, amp_mode, top5)
 from .logs import EpochLines, Speed
 from .optim import decay_groups, opt_func, schedule
 from .parallel import Accumulate, distribute
@@ -222,6 +222,7 @@ def recipe_cbs(
     "The callbacks that a recipe asks for."
     r, amp = recipe, amp_mode(recipe.amp, torch.device(device))
     asked = [
+        (r.token_labels,      lambda: TokenLabels(r.token_labels)),
         (r.mixup or r.cutmix, lambda: Mix(r, classes)),
         (r.accum > 1,         lambda: Accumulate(part*r.accum)),
         (r.clip,              lambda: GradientClip(r.clip)),

@@ -37,6 +37,7 @@ class Recipe:
     sqr_mom:float=0.99          # β2
     opt_eps:float=1e-5          # AdamW's ε
     label_smoothing:float=0.1   # in [0, 1)
+    token_labels:float=0.       # weight of the loss of tokens, where the data have masks, 0: none
     mixup:float=0.              # α of mixup's Beta distribution, 0: none
     cutmix:float=0.             # α of cutmix's Beta distribution, 0: none
     mix_prob:float=1.           # probability that a batch is mixed
@@ -71,7 +72,7 @@ RULES = dict(
     epochs=whole(1), bs=whole(1), accum=whole(1), lr_bs=whole(0), threads=whole(0),
     opt=one_of('adamw', 'lion'), schedule=one_of('one_cycle', 'cosine', 'linear', 'inverse_sqrt'),
     amp=one_of('auto', 'bf16', 'fp16', 'none'),
-    lr=_positive, wd=_number, mixup=_number, cutmix=_number, clip=_number,
+    lr=_positive, wd=_number, token_labels=_number, mixup=_number, cutmix=_number, clip=_number,
     layer_decay=((lambda v: 0 < v <= 1), "in (0, 1]"), warmup=_share, label_smoothing=_share, ema=_share,
     mix_prob=_probability, mix_switch_prob=_probability,
     warmup_epochs=_optional(_number), warmup_lr=_optional(_number), min_lr=_optional(_number)) # what a field may hold
@@ -192,7 +193,7 @@ _lra_small = derive(_lra, "ours", lr=1e-3, wd=0.01, epochs=10, bs=32, warmup=0.1
 # %% ../../nbs/50_recipes.ipynb #f2fd17ab
 RECIPES = {
     'digits': Recipe(epochs=40, bs=64, lr=1.5e-3, wd=0.05, label_smoothing=0.1, threads=1),
-    'scenes': Recipe(epochs=12, bs=64, lr=2e-3, wd=0.05, label_smoothing=0.1, threads=2),
+    'scenes': Recipe(epochs=10, bs=32, lr=3e-3, wd=0.05, token_labels=1., threads=2, data=dict(masks=True, n=4000)),
     'cifar10': _cifar, 'cifar100': _cifar, 'svhn': _cifar,
     'imagenet': _tost, 'imagenet/wb_xcit': _tost, 'imagenet/deit': _deit, 'imagenet/wb_dmst': _dmst,
     'imagenet/wb_crate': _crate, 'readme:imagenet/wb_crate': _crate_readme,
