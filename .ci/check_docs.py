@@ -252,7 +252,8 @@ def main():
     check_site(pages)
     check_next(pages)
     print(f'{len(pages)} pages, ' + ', '.join(f'{n} {k}' for k, n in sorted(counts.items())))
-    if notes: print(*notes, sep='\n')
+    if notes and '--notes' in sys.argv: print(*notes, sep='\n')
+    elif notes: print(f'{len(notes)} notes (--notes prints them)')
     if problems: print(*problems, f'{len(problems)} problem(s) in the docs', sep='\n')
     sys.exit(bool(problems))
 

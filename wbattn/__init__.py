@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from wbattn.models import create, list_models, load_model, save_model
     from wbattn.models.merging import TokenMerger
     from wbattn.models.plans import MergePlan, bipartite_plan, window_plan
-    from wbattn.data import cifar_dls, digits_dls, folder_dls, get_dls, imagenet_dls, scenes_dls, text_dls
+    from wbattn.data import cifar_dls, digits_dls, folder_dls, get_dls, imagenet_dls, listops_dls
+    from wbattn.data import scenes_dls, text_dls
     from wbattn.train.learner import wb_learner
     from wbattn.look import (cls_attention_maps, explain, layer_rates, layer_spectra, membership_maps, step_sizes,
         subspace_coherence)

@@ -8,53 +8,7 @@ __all__ = []
 # %% ../nbs/00c_sizes.ipynb #0caaaf17
 import inspect
 import torch
-import torch.nn.functional as F
-from torch import nn, Tensor
-from fastcore.basics import patch
 from .assertions import _near, _say, expect_fail
-
-# %% ../nbs/00c_sizes.ipynb #58d7da60
-class Pull(nn.Module):
-    "A toy operator: towards the (weighted) mean of the tokens, inside the subspaces of `proj`."
-    sense = -1
-    def __init__(self,
-        dim:int,           # token width d
-        num_heads:int=2,   # heads; divides dim
-    ):
-        super().__init__()
-        self.dim, self.num_heads = dim, num_heads
-        self.proj = nn.Linear(dim, dim, bias=False)
-
-    def _mean(self, x, sizes):
-        if x.ndim != 3 or x.shape[-1] != self.dim or x.shape[1] < 1:
-            raise ValueError(f'expected tokens b n {self.dim} with n >= 1, got {tuple(x.shape)}')
-        if sizes is None: sizes = x.new_ones(x.shape[:2])
-        if sizes.shape != x.shape[:2]: raise ValueError(f'expected sizes {tuple(x.shape[:2])}, got {tuple(sizes.shape)}')
-        s = sizes[..., None].to(x.dtype)
-        return (s*x).sum(1, keepdim=True)/s.sum(1, keepdim=True)
-
-    def forward(self,
-        x:Tensor,                 # tokens `b n d`
-        sizes:Tensor|None=None,   # how many tokens each row stands for `b n`
-    )->Tensor:                    # update `b n d`
-        return F.linear(self.proj(self._mean(x, sizes) - x), self.proj.weight.mT)
-
-# %% ../nbs/00c_sizes.ipynb #a0b9698f
-@patch
-def bases(self:Pull)->Tensor: return self.proj.weight.unflatten(0, (self.num_heads, -1)).mT
-
-@patch
-def objective(self:Pull,
-    x:Tensor,                 # tokens `b n d`
-)->Tensor:                    # mean squared distance to the mean `b`
-    return (x - self._mean(x, None)).square().sum(-1).mean(1)
-
-@patch
-def membership(self:Pull,
-    x:Tensor,                 # tokens `b n d`
-    sizes:Tensor|None=None,   # how many tokens each row stands for `b n`
-)->Tensor:                    # `b h n`, sums to one over heads
-    return torch.einsum('bnd,hdp->bhnp', x - self._mean(x, sizes), self.bases()).square().sum(-1).softmax(1)
 
 # %% ../nbs/00c_sizes.ipynb #b8f09764
 def _random_sizes(x, seed):

@@ -6,7 +6,7 @@
 __all__ = ['interleaved', 'ratios']
 
 # %% ../../nbs/90_timing.ipynb #e69969b7
-import math, os, random, time
+import os, random, time
 import pandas as pd
 import torch
 from torch.profiler import ProfilerActivity, profile

@@ -23,7 +23,7 @@ from ..checks import check_option, check_value, whole
 # %% ../../nbs/40_arrays.ipynb #b39a4aad
 class LabelledImages:
     "Images with labels, handed out in batches; a subclass defines `batch` and `like`."
-    n_inp,loss_func = 1,CrossEntropyLossFlat()
+    n_inp, loss_func = 1, CrossEntropyLossFlat()
     dtype = torch.float32 # of the images
     skipped = ()          # images that turned out to be unreadable
     def __init__(self,
@@ -33,7 +33,7 @@ class LabelledImages:
         shape=(),   # of an image, `c h w`
         split_idx=1 # 0: training (augmented), 1: not
     ):
-        self.n,self.shape,self.split_idx = n,tuple(shape),split_idx
+        self.n, self.shape, self.split_idx = n, tuple(shape), split_idx
         self.vocab = vocab if isinstance(vocab, CategoryMap) else CategoryMap([str(v) for v in vocab], sort=False)
         self.y = None if y is None else torch.as_tensor(np.asarray(y), dtype=torch.long)
         if y is not None: self.check_labels()
@@ -47,7 +47,7 @@ def check_labels(self:LabelledImages):
     "One label for each image, and a name for each label."
     if len(self.y) != self.n: raise ValueError(f"{self.n} images, but {len(self.y)} labels")
     if not self.n: return
-    low,high,last = int(self.y.min()),int(self.y.max()),len(self.vocab) - 1
+    low, high, last = int(self.y.min()), int(self.y.max()), len(self.vocab) - 1
     if low < 0 or high > last:
         raise ValueError(f"labels from {low} to {high}; expected 0 to {last}, one per class in vocab")
 
@@ -85,7 +85,7 @@ class ImageArrays(LabelledImages):
         split_idx=None # 0: training (augmented), 1: not
     ):
         x = torch.as_tensor(np.asarray(x), dtype=torch.float32)
-        if x.ndim == 3: x = x[:,None]
+        if x.ndim == 3: x = x[:, None]
         if x.ndim != 4: raise ValueError(f"images have shape {tuple(x.shape)}; expected `n c h w` or `n h w`")
         self.x = x
         super().__init__(len(x), y, vocab, x.shape[1:], split_idx)
@@ -121,13 +121,13 @@ class BatchDL(TfmdDL):
     def _one_pass(self):
         b = self.dataset.blank()
         if self.device is not None: b = to_device(b, self.device)
-        self._n_inp,self._types = 1,explode_types(self.after_batch(b))
+        self._n_inp, self._types = 1, explode_types(self.after_batch(b))
 
 # %% ../../nbs/40_arrays.ipynb #e00b8123
 class ImageLoaders(DataLoaders):
     "Training and validation loader, and a test loader where there is one."
-    name,parts = '',() # of the data set, and of what is trained, validated and tested on
-    mean,std = 0.,1.   # what images are normalised with
+    name, parts = '', () # of the data set, and of what is trained, validated and tested on
+    mean, std = 0., 1.   # what images are normalised with
     augmentation = None
     @property
     def test(self): return self.loaders[2] if len(self.loaders) > 2 else None
@@ -172,7 +172,7 @@ def as_loaders(
     device = default_device() if device is None else torch.device(device)
     res = cls(*dls, device=device)
     if seed is not None: res.train.rng = random.Random(seed)
-    for k,v in attrs.items(): setattr(res, k, v)
+    for k, v in attrs.items(): setattr(res, k, v)
     return res
 
 # %% ../../nbs/40_arrays.ipynb #9d4dc462
@@ -190,14 +190,14 @@ def array_dls(
 )->ImageLoaders:
     "DataLoaders from arrays in memory."
     check_value('bs', bs, whole())
-    stats = [torch.as_tensor(o, dtype=torch.float32).reshape(1,-1,1,1) for o in (mean, std)]
+    stats = [torch.as_tensor(o, dtype=torch.float32).reshape(1, -1, 1, 1) for o in (mean, std)]
     def loader(i, x, y):
         ds = ImageArrays(x, y, vocab, split_idx=int(i > 0))
         if i == 0 and bs > len(ds): raise ValueError(f"bs={bs} is more than the {len(ds)} training images")
         tfms = [*(batch_tfms if i == 0 else ()), Normalize(*(o.clone() for o in stats))]
         size = bs if i == 0 else val_bs or 4*bs
         return BatchDL(ds, bs=size, shuffle=i == 0, drop_last=i == 0, num_workers=0, after_batch=tfms)
-    dls = [loader(i, x, y) for i,(x,y) in enumerate(parts)]
+    dls = [loader(i, x, y) for i, (x, y) in enumerate(parts)]
     return as_loaders(dls, seed, device, name=name, mean=mean, std=std)
 
 # %% ../../nbs/40_arrays.ipynb #59d1a3f4
@@ -206,8 +206,8 @@ def _shuffled_classes(
     seed=0 # of the permutations
 ):         # yields each class, and the indices of its members in random order
     "The members of each class in random order."
-    y,rng = np.asarray(y),np.random.RandomState(seed)
-    for c in np.unique(y): yield c,rng.permutation(np.flatnonzero(y == c))
+    y, rng = np.asarray(y), np.random.RandomState(seed)
+    for c in np.unique(y): yield c, rng.permutation(np.flatnonzero(y == c))
 
 # %% ../../nbs/40_arrays.ipynb #87efa078
 def stratified_split(
@@ -217,11 +217,11 @@ def stratified_split(
     seed=0,   # of the permutation; part of a data set's definition, not of a run
 )->tuple:     # indices of the training, validation and test parts, each sorted
     "Split indices so that every class has `n_valid` and `n_test` members in those parts."
-    parts,out = ([],[],[]),n_valid + n_test
-    for c,idx in _shuffled_classes(y, seed):
+    parts, out = ([], [], []), n_valid + n_test
+    for c, idx in _shuffled_classes(y, seed):
         if len(idx) <= out: raise ValueError(f"class {c} has {len(idx)} members; expected more than {n_valid}+{n_test}")
         cuts = len(idx) - out, len(idx) - n_test
-        for part,i in zip(parts, np.split(idx, cuts)): part.append(i)
+        for part, i in zip(parts, np.split(idx, cuts)): part.append(i)
     return tuple(np.sort(np.concatenate(p)) for p in parts)
 
 # %% ../../nbs/40_arrays.ipynb #b704ad0e
@@ -232,11 +232,11 @@ def holdout_split(
 )->tuple:     # indices to train on, and held out, each sorted
     "Hold out a fraction of every class, at least one image where there are two."
     out = []
-    for _,idx in _shuffled_classes(y, seed):
+    for _, idx in _shuffled_classes(y, seed):
         n = max(round(fraction*len(idx)), 1)
         out.append(idx[:min(n, len(idx) - 1)])
     out = np.sort(np.concatenate(out))
-    return np.setdiff1d(np.arange(len(y)), out),out
+    return np.setdiff1d(np.arange(len(y)), out), out
 
 # %% ../../nbs/40_arrays.ipynb #5102e6a5
 DIGITS_PER_CLASS = dict(n_valid=18, n_test=36) # 1,257 / 180 / 360 scans
@@ -245,12 +245,12 @@ DIGITS_PER_CLASS = dict(n_valid=18, n_test=36) # 1,257 / 180 / 360 scans
 def digits_arrays()->tuple: # three pairs (images `n 8 8` in [0, 1], labels `n`): training, validation, test
     "scikit-learn's digits in their three parts."
     from sklearn.datasets import load_digits
-    x,y = load_digits(return_X_y=True)
-    x = (x/16).reshape(-1,8,8).astype(np.float32) # ink comes as 0 to 16
-    return tuple((x[i],y[i]) for i in stratified_split(y, **DIGITS_PER_CLASS))
+    x, y = load_digits(return_X_y=True)
+    x = (x/16).reshape(-1, 8, 8).astype(np.float32) # ink comes as 0 to 16
+    return tuple((x[i], y[i]) for i in stratified_split(y, **DIGITS_PER_CLASS))
 
 # %% ../../nbs/40_arrays.ipynb #a623163a
-DIGITS_MEAN,DIGITS_STD = 0.3053, 0.3761 # of the training part, over all pixels
+DIGITS_MEAN, DIGITS_STD = 0.3053, 0.3761 # of the training part, over all pixels
 
 # %% ../../nbs/40_arrays.ipynb #eb5643a1
 def shift_mat(
@@ -260,13 +260,13 @@ def shift_mat(
     p=1.,           # probability of a shift
 )->Tensor:          # `b 3 3`, in the coordinates of `F.affine_grid` (-1 to 1 across the image)
     "Random shifts as affine matrices."
-    b,_,h,w = x.shape
-    t = x.new_empty(b,2).as_subclass(Tensor).uniform_(-1, 1)
+    b, _, h, w = x.shape
+    t = x.new_empty(b, 2).as_subclass(Tensor).uniform_(-1, 1)
     if whole: t = (t*(max_shift + 0.5)).round().clamp(-max_shift, max_shift)
     else:     t = t*max_shift
     t = t*(torch.rand(b, 1, device=t.device) < p)
-    one,zero = torch.ones_like(t[:,0]),torch.zeros_like(t[:,0])
-    return affine_mat(one, zero, t[:,0]*2/w, zero, one, t[:,1]*2/h)
+    one, zero = torch.ones_like(t[:, 0]), torch.zeros_like(t[:, 0])
+    return affine_mat(one, zero, t[:, 0]*2/w, zero, one, t[:, 1]*2/h)
 
 # %% ../../nbs/40_arrays.ipynb #b5b21e49
 class TrainAffine(AffineCoordTfm):
@@ -296,13 +296,13 @@ def affine_tfms(
 # %% ../../nbs/40_arrays.ipynb #b0ff3a59
 @delegates(affine_tfms)
 def digits_dls(
-    bs=64,       # training batch size
-    seed=None,   # of the order of the batches; None: drawn from Python's generator
-    device=None, # a torch device or its name; None: the GPU if there is one
-    val_bs=None, # batch size of validation and test, `4*bs` unless given
-    augment=True,# shift, rotate and zoom training images
-    **kwargs     # of affine_tfms
-)->ImageLoaders: # training 1,257, validation 180, test 360 scans `1 8 8`
+    bs=64,        # training batch size
+    seed=None,    # of the order of the batches; None: drawn from Python's generator
+    device=None,  # a torch device or its name; None: the GPU if there is one
+    val_bs=None,  # batch size of validation and test, `4*bs` unless given
+    augment=True, # shift, rotate and zoom training images
+    **kwargs      # of affine_tfms
+)->ImageLoaders:  # training 1,257, validation 180, test 360 scans `1 8 8`
     "scikit-learn's 1,797 handwritten digits."
     tfms = affine_tfms(**kwargs) if augment else ()
     return array_dls(digits_arrays(), range(10), bs, val_bs, seed, device, tfms, "digits", DIGITS_MEAN, DIGITS_STD)

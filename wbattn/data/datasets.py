@@ -48,11 +48,11 @@ class ImageOptions:
 @patch
 def check(self:ImageOptions):
     "Refuse values that make no sense."
-    for k,least in dict(bs=1, val_bs=1, num_workers=0, prefetch=1).items():
+    for k, least in dict(bs=1, val_bs=1, num_workers=0, prefetch=1).items():
         v = getattr(self, k)
-        ok = (isinstance(v, int) and v >= least) or (v is None and k in ('val_bs','num_workers'))
+        ok = (isinstance(v, int) and v >= least) or (v is None and k in ('val_bs', 'num_workers'))
         check_option(ok, k, v, f"a whole number of at least {least}")
-    check_option(self.on_corrupt in ('stop','skip'), 'on_corrupt', self.on_corrupt, "'stop' or 'skip'")
+    check_option(self.on_corrupt in ('stop', 'skip'), 'on_corrupt', self.on_corrupt, "'stop' or 'skip'")
 
 # %% ../../nbs/47_datasets.ipynb #605672d3
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ class Pictures(DataSet):
 # %% ../../nbs/47_datasets.ipynb #2a659e75
 def _size(s, o):
     size = s.size if o.img_size is None else o.img_size
-    size = tuple(size) if isinstance(size, (tuple,list)) else (size,size)
+    size = tuple(size) if isinstance(size, (tuple, list)) else (size, size)
     ok = len(size) == 2 and all(isinstance(v, int) and v >= 1 for v in size)
     check_option(ok, 'img_size', o.img_size, "a number of pixels, or two")
     return size
@@ -98,16 +98,16 @@ def _stats(s, o, size):
     own = max(size) < 96
     mean = o.mean if o.mean is not None else s.mean if own else IMAGENET_DEFAULT_MEAN
     std = o.std if o.std is not None else s.std if own else IMAGENET_DEFAULT_STD
-    mean,std = ((v,)*3 if isinstance(v, (int,float)) else tuple(v) for v in (mean,std))
+    mean, std = ((v,)*3 if isinstance(v, (int, float)) else tuple(v) for v in (mean, std))
     check_option(len(mean) == 3, 'mean', mean, "three numbers")
     check_option(len(std) == 3 and min(std) > 0, 'std', std, "three positive numbers")
-    return mean,std
+    return mean, std
 
 # %% ../../nbs/47_datasets.ipynb #4fe48e9f
 def _augmentation(s, o, size, changes):
     augment = o.augment or s.augment or ('light' if max(size) < 96 else 'finetune')
     if s.hflip is not None and changes.get('hflip') is None and not isinstance(augment, Augment):
-        changes = {**changes, 'hflip':s.hflip}
+        changes = {**changes, 'hflip': s.hflip}
     return get_augment(augment, **changes)
 
 # %% ../../nbs/47_datasets.ipynb #d018a72c
@@ -117,7 +117,7 @@ def _part_names(s, o):
     share = isinstance(o.holdout, float) and 0 < o.holdout < 1
     named = isinstance(o.holdout, str) and s.val == o.holdout
     what = "0, a fraction between 0 and 1" + (f", or {s.val!r}" if s.val else "")
-    check_option(o.holdout in (None,0) or share or named, 'holdout', o.holdout, what)
+    check_option(o.holdout in (None, 0) or share or named, 'holdout', o.holdout, what)
     if named and o.train_on and o.holdout in o.train_on.split('+'):
         raise ValueError(f"holdout={o.holdout!r}, but train_on={o.train_on!r}")
     if not s.train: return None
@@ -127,9 +127,10 @@ def _part_names(s, o):
 def _hold_out(parts, holdout):
     if holdout is None and len(parts) == 1: holdout = 0.2
     if not (isinstance(holdout, float) and holdout): return parts
-    (name,(x,y)),*others = parts.items()
-    kept,out = holdout_split(y, holdout)
-    return {f'{name} without {holdout:g}':(x[kept],y[kept]), f'{holdout:g} of {name}':(x[out],y[out]), **dict(others)}
+    (name, (x, y)), *others = parts.items()
+    kept, out = holdout_split(y, holdout)
+    ours = {f'{name} without {holdout:g}': (x[kept], y[kept]), f'{holdout:g} of {name}': (x[out], y[out])}
+    return ours | dict(others)
 
 # %% ../../nbs/47_datasets.ipynb #caf523c4
 @delegates(ImageOptions)
@@ -140,13 +141,13 @@ def image_dls(
     "DataLoaders for a data set of pictures."
     s = dataset if isinstance(dataset, Pictures) else DATASETS[dataset]
     told = {f.name for f in fields(ImageOptions)}
-    o = ImageOptions(**{k:v for k,v in kwargs.items() if k in told})
-    size,names = _size(s, o),_part_names(s, o)
-    mean,std = _stats(s, o, size)
-    aug = _augmentation(s, o, size, {k:v for k,v in kwargs.items() if k not in told})
+    o = ImageOptions(**{k: v for k, v in kwargs.items() if k in told})
+    size, names = _size(s, o), _part_names(s, o)
+    mean, std = _stats(s, o, size)
+    aug = _augmentation(s, o, size, {k: v for k, v in kwargs.items() if k not in told})
     aug.transforms(size, mean)
     data_dir = s.data_dir if o.data_dir is None else o.data_dir
-    parts,vocab = s.read(data_dir=data_dir, parts=names, download=o.download, verify=o.verify)
+    parts, vocab = s.read(data_dir=data_dir, parts=names, download=o.download, verify=o.verify)
     parts = _hold_out(parts, o.holdout)
     if len(parts) == 1: raise ValueError(f"no images to validate on in {str(data_dir)!r}; pass a holdout such as 0.2")
     dls = picture_dls(parts.values(), vocab, aug, size, o.bs, o.val_bs, o.seed, o.device, o.num_workers, o.prefetch,
@@ -170,18 +171,18 @@ _cifar = dict(size=32, images='50,000 → 10,000', format='pickled arrays',
               url='https://www.cs.toronto.edu/~kriz/cifar.html')
 _small_sets = dict(
     cifar10  = _published('cifar10', title='CIFAR-10, small photographs', **_cifar,
-                          mean=(0.4914,0.4822,0.4465), std=(0.2470,0.2435,0.2616)),
+                          mean=(0.4914, 0.4822, 0.4465), std=(0.2470, 0.2435, 0.2616)),
     cifar100 = _published('cifar100', title='CIFAR-100, small photographs', **_cifar,
-                          mean=(0.5071,0.4865,0.4409), std=(0.2673,0.2564,0.2762)),
+                          mean=(0.5071, 0.4865, 0.4409), std=(0.2673, 0.2564, 0.2762)),
     svhn     = _published('svhn', title='Street View House Numbers', images='73,257 (+ 531,131) → 26,032', size=32,
                           url='http://ufldl.stanford.edu/housenumbers/', format='MATLAB arrays',
-                          train=('train','train+extra'), hflip=0.,
-                          mean=(0.4377,0.4438,0.4728), std=(0.1980,0.2010,0.1970)))
+                          train=('train', 'train+extra'), hflip=0.,
+                          mean=(0.4377, 0.4438, 0.4728), std=(0.1980, 0.2010, 0.1970)))
 
 # %% ../../nbs/47_datasets.ipynb #5338aaaf
 _large_sets = dict(
     flowers  = _published('flowers', title='Oxford 102 Flowers', images='1,020 (+ 1,020) → 6,149',
-                          format='JPEG, MATLAB lists', train=('train','train+val'), val='val',
+                          format='JPEG, MATLAB lists', train=('train', 'train+val'), val='val',
                           url='https://www.robots.ox.ac.uk/~vgg/data/flowers/102/'),
     pets     = _published('pets', title='Oxford-IIIT Pets, 37 breeds', images='3,680 → 3,669', train=('trainval',),
                           url='https://www.robots.ox.ac.uk/~vgg/data/pets/', format='JPEG, text lists'),
@@ -197,33 +198,34 @@ _folder_sets = dict(
     folder   = Pictures(name='folder', title='Images of your own, a folder per class', images='yours',
                         format='image files', read=read_folder))
 
+# %% ../../nbs/47_datasets.ipynb #42c7d991
+_changes = tuple(f.name for f in fields(Augment))
+
+def _in_memory(kind, size, source, augmented):
+    "Why a data set in memory lacks the options of one in files: option → reason."
+    why = {f"its {kind} are {size} pixels and are used as they are": ('img_size',),
+           "it lies in memory, so that worker processes would have nothing to do": ('num_workers', 'prefetch'),
+           f"it {source} scikit-learn, without files to find, fetch or check": 
+               ('data_dir', 'download', 'verify', 'on_corrupt'),
+           "its training, validation and test parts are fixed": ('holdout', 'train_on'),
+           f"its {kind} are normalised by mean and deviation of their training part": ('mean', 'std')}
+    return {k: reason for reason, names in (why | augmented).items() for k in names}
+
 # %% ../../nbs/47_datasets.ipynb #4531c216
-_digits_options = 'bs','seed','device','val_bs','augment','max_shift','max_rotate','max_zoom','p_affine'
-_digits_lack = {
-    "its scans are 8×8 pixels and are used as they are": ('img_size',),
-    "it lies in memory, so that worker processes would have nothing to do": ('num_workers','prefetch'),
-    "it comes with scikit-learn, without files to find, fetch or check": ('data_dir','download','verify','on_corrupt'),
-    "its training, validation and test parts are fixed": ('holdout','train_on'),
-    "its scans are normalised by mean and deviation of their training part": ('mean','std'),
-    "its scans are shifted, turned and zoomed, and nothing else": tuple(f.name for f in fields(Augment))}
+_digits_options = 'bs', 'seed', 'device', 'val_bs', 'augment', 'max_shift', 'max_rotate', 'max_zoom', 'p_affine'
 _digits = DataSet(title="scikit-learn's handwritten digits", images='1,257 + 180 → 360', classes=10, size=8,
                   make=digits_dls, url='https://scikit-learn.org/stable/datasets/toy_dataset.html',
                   format='comes with scikit-learn', options=_digits_options,
-                  lacks={k:why for why,names in _digits_lack.items() for k in names})
+                  lacks=_in_memory('scans', '8×8', 'comes with', {
+                      "its scans are shifted, turned and zoomed, and nothing else": _changes}))
 
 # %% ../../nbs/47_datasets.ipynb #98acb6a5
-_scenes_options = 'bs','seed','device','val_bs','n','data_seed'
-_scenes_lack = {
-    "its pictures are 64×64 pixels and are used as they are": ('img_size',),
-    "it lies in memory, so that worker processes would have nothing to do": ('num_workers','prefetch'),
-    "it is made of what comes with scikit-learn, without files to find, fetch or check": ('data_dir','download','verify','on_corrupt'),
-    "its training, validation and test parts are fixed": ('holdout','train_on'),
-    "its pictures are normalised by mean and deviation of their training part": ('mean','std'),
-    "there are as many different pictures as one asks for, by n": ('augment', *(f.name for f in fields(Augment)))}
+_scenes_options = 'bs', 'seed', 'device', 'val_bs', 'n', 'data_seed', 'masks'
 _scenes = DataSet(title='Scenes: digits on photographs, made here', images='6,000 + 1,000 → 1,000', classes=10, size=64,
                   make=scenes_dls, url='https://scikit-learn.org/stable/datasets/toy_dataset.html',
                   format='made of what comes with scikit-learn', options=_scenes_options,
-                  lacks={k:why for why,names in _scenes_lack.items() for k in names})
+                  lacks=_in_memory('pictures', '64×64', 'is made of what comes with', {
+                      "there are as many different pictures as one asks for, by n": ('augment', *_changes)}))
 
 # %% ../../nbs/47_datasets.ipynb #1f94d75b
 DATASETS = dict(digits=_digits, scenes=_scenes, **_small_sets, **_large_sets, **_folder_sets) # name → DataSet
@@ -231,8 +233,8 @@ DATASETS = dict(digits=_digits, scenes=_scenes, **_small_sets, **_large_sets, **
 # %% ../../nbs/47_datasets.ipynb #cc0d01e6
 def datasets_table()->pd.DataFrame: # a row for each
     "What data sets there are."
-    columns = ['title','images','classes','size','format','url']
-    return pd.DataFrame({k:{c:getattr(s, c) for c in columns} for k,s in DATASETS.items()}).T
+    columns = ['title', 'images', 'classes', 'size', 'format', 'url']
+    return pd.DataFrame({k: {c: getattr(s, c) for c in columns} for k, s in DATASETS.items()}).T
 
 # %% ../../nbs/47_datasets.ipynb #4b8823b0
 def get_dataset(
@@ -266,7 +268,7 @@ def get_dls(
     **kwargs  # its options; None: leave it to the data set
 )->DataLoaders:
     "The DataLoaders of a data set, by name."
-    s,kwargs = get_dataset(name),{k:v for k,v in kwargs.items() if v is not None}
+    s, kwargs = get_dataset(name), {k: v for k, v in kwargs.items() if v is not None}
     check_options(name, kwargs)
     return (s.make or partial(image_dls, s))(**kwargs)
 
@@ -279,7 +281,7 @@ def cifar_dls(
     **kwargs         # options of image_dls
 )->ImageLoaders:
     "CIFAR-10 or CIFAR-100: 32×32 pictures, 50,000 for training, 10,000 for the test."
-    check_option(classes in (10,100), 'classes', classes, "10 or 100")
+    check_option(classes in (10, 100), 'classes', classes, "10 or 100")
     return get_dls(f'cifar{classes}', data_dir=data_dir, **kwargs)
 
 @delegates(image_dls, but='dataset', keep=True)

@@ -25,9 +25,9 @@ def tiny_image(
 )->np.ndarray: # `size size 3`, uint8
     "Noisy stripes whose colour and direction depend on the class."
     own = np.random.RandomState(label)
-    angle,colour,y = own.uniform(0, np.pi),own.uniform(40, 215, 3),np.arange(size)*2*np.pi*3/size
-    wave = np.sin(y[:,None]*np.sin(angle) + y*np.cos(angle) + rng.uniform(0, 6))
-    return (colour + 30*wave[...,None] + rng.normal(0, 8, (size,size,3))).clip(0, 255).astype(np.uint8)
+    angle, colour, y = own.uniform(0, np.pi), own.uniform(40, 215, 3), np.arange(size)*2*np.pi*3/size
+    wave = np.sin(y[:, None]*np.sin(angle) + y*np.cos(angle) + rng.uniform(0, 6))
+    return (colour + 30*wave[..., None] + rng.normal(0, 8, (size, size, 3))).clip(0, 255).astype(np.uint8)
 
 def save_jpeg(
     path,  # where to; folders are made
@@ -41,30 +41,30 @@ def save_jpeg(
 def _cifar(root, draw, y, tv, fine):
     d = root/tv.base_folder
     d.mkdir()
-    for files,labels in ((tv.train_list, y['train']), (tv.test_list, y['test'])):
-        for (f,_),part in zip(files, np.array_split(labels, len(files))):
-            rows = np.stack([draw(c).transpose(2,0,1).ravel() for c in part])
+    for files, labels in ((tv.train_list, y['train']), (tv.test_list, y['test'])):
+        for (f, _), part in zip(files, np.array_split(labels, len(files))):
+            rows = np.stack([draw(c).transpose(2, 0, 1).ravel() for c in part])
             named = dict(labels=part.tolist())
             if fine: named = dict(fine_labels=part.tolist(), coarse_labels=(part//5).tolist())
             names = [f'{i}.png' for i in range(len(part))]
             (d/f).write_bytes(pickle.dumps(dict(data=rows, batch_label=f, filenames=names, **named)))
     classes = [f'thing {c}' for c in range(100 if fine else 10)]
-    (d/tv.meta['filename']).write_bytes(pickle.dumps({tv.meta['key']:classes}))
+    (d/tv.meta['filename']).write_bytes(pickle.dumps({tv.meta['key']: classes}))
 
 # %% ../../nbs/44_fixtures.ipynb #2e24c205
 def _svhn(root, draw, parts):
     from scipy.io import savemat
-    for part,labels in parts.items():
+    for part, labels in parts.items():
         x = np.stack([draw(c) for c in labels], -1)             # h w 3 n
-        y = np.where(labels == 0, 10, labels)[:,None].astype(np.uint8)
+        y = np.where(labels == 0, 10, labels)[:, None].astype(np.uint8)
         savemat(root/tvd.SVHN.split_list[part][1], dict(X=x, y=y))
 
 # %% ../../nbs/44_fixtures.ipynb #f777d18d
 def _flowers(root, draw, y):
     from scipy.io import savemat
-    d,labels,ids,n = root/'flowers-102',np.concatenate(list(y.values())),{},0
-    for i,c in enumerate(labels): save_jpeg(d/'jpg'/f'image_{i+1:05d}.jpg', draw(c))
-    for key,part in zip(('trnid','valid','tstid'), ('train','val','test')):
+    d, labels, ids, n = root/'flowers-102', np.concatenate(list(y.values())), {}, 0
+    for i, c in enumerate(labels): save_jpeg(d/'jpg'/f'image_{i+1:05d}.jpg', draw(c))
+    for key, part in zip(('trnid', 'valid', 'tstid'), ('train', 'val', 'test')):
         ids[key] = (1 + n + np.arange(len(y[part])))[None].astype(np.uint16)
         n += len(y[part])
     savemat(d/'imagelabels.mat', dict(labels=(labels + 1)[None].astype(np.uint8)))
@@ -72,48 +72,48 @@ def _flowers(root, draw, y):
 
 # %% ../../nbs/44_fixtures.ipynb #511ad504
 def _pets(root, draw, y):
-    d,n = root/'oxford-iiit-pet',0
+    d, n = root/'oxford-iiit-pet', 0
     (d/'annotations').mkdir(parents=True)
-    for part,labels in y.items():
+    for part, labels in y.items():
         lines = []
-        for n,c in enumerate(labels, n + 1):
+        for n, c in enumerate(labels, n + 1):
             save_jpeg(d/'images'/f'some_breed_{c}_{n}.jpg', draw(c))
             lines.append(f'some_breed_{c}_{n} {c+1} {1+c%2} {1+c//2}\n')
         (d/'annotations'/f'{part}.txt').write_text(''.join(lines))
 
 # %% ../../nbs/44_fixtures.ipynb #e3f2344f
 def _food101(root, draw, y):
-    d,n = root/'food-101',0
+    d, n = root/'food-101', 0
     (d/'meta').mkdir(parents=True)
-    for part,labels in y.items():
-        files = {f'dish_{c:03d}':[] for c in range(101)}
-        for n,c in enumerate(labels, n + 1):
+    for part, labels in y.items():
+        files = {f'dish_{c:03d}': [] for c in range(101)}
+        for n, c in enumerate(labels, n + 1):
             save_jpeg(d/'images'/f'dish_{c:03d}'/f'{n}.jpg', draw(c))
             files[f'dish_{c:03d}'].append(f'dish_{c:03d}/{n}')
         (d/'meta'/f'{part}.json').write_text(json.dumps(files))
 
 # %% ../../nbs/44_fixtures.ipynb #6f6220bc
 def _folder(root, draw, y):
-    for part,labels in y.items():
-        for i,c in enumerate(labels): save_jpeg(root/part/f'thing {c}'/f'{i}.jpg', draw(c))
+    for part, labels in y.items():
+        for i, c in enumerate(labels): save_jpeg(root/part/f'thing {c}'/f'{i}.jpg', draw(c))
 
 def _imagenet(root, draw, y):
     wnids = ImageNetInfo().label_names()
-    for i,c in enumerate(y['train']): save_jpeg(root/'train'/wnids[c]/f'{wnids[c]}_{i+1}.JPEG', draw(c))
-    for i,c in enumerate(y['val'][::-1]): save_jpeg(root/'val'/wnids[c]/f'ILSVRC2012_val_{i+1:08d}.JPEG', draw(c))
+    for i, c in enumerate(y['train']): save_jpeg(root/'train'/wnids[c]/f'{wnids[c]}_{i+1}.JPEG', draw(c))
+    for i, c in enumerate(y['val'][::-1]): save_jpeg(root/'val'/wnids[c]/f'ILSVRC2012_val_{i+1:08d}.JPEG', draw(c))
 
 # %% ../../nbs/44_fixtures.ipynb #b653e090
 _cifar10  = partial(_cifar, tv=tvd.CIFAR10, fine=False)
 _cifar100 = partial(_cifar, tv=tvd.CIFAR100, fine=True)
 _formats = dict(
-    cifar10  = (_cifar10,  10,   ('train','test')),
-    cifar100 = (_cifar100, 100,  ('train','test')),
-    svhn     = (_svhn,     10,   ('train','test','extra')),
-    flowers  = (_flowers,  102,  ('train','val','test')),
-    pets     = (_pets,     37,   ('trainval','test')),
-    food101  = (_food101,  101,  ('train','test')),
-    imagenet = (_imagenet, None, ('train','val')),
-    folder   = (_folder,   None, ('train','val')))
+    cifar10  = (_cifar10,  10,   ('train', 'test')),
+    cifar100 = (_cifar100, 100,  ('train', 'test')),
+    svhn     = (_svhn,     10,   ('train', 'test', 'extra')),
+    flowers  = (_flowers,  102,  ('train', 'val', 'test')),
+    pets     = (_pets,     37,   ('trainval', 'test')),
+    food101  = (_food101,  101,  ('train', 'test')),
+    imagenet = (_imagenet, None, ('train', 'val')),
+    folder   = (_folder,   None, ('train', 'val')))
 
 # %% ../../nbs/44_fixtures.ipynb #f85c71db
 def write_tiny(
@@ -126,13 +126,13 @@ def write_tiny(
 )->Path:             # `root`
     "A tiny generated copy of a data set, in its true format on disk."
     known(name, _formats, "no tiny copy of")
-    (write,fixed,parts),root = _formats[name],Path(root)
-    if fixed and classes not in (None,fixed): raise ValueError(f"classes={classes}; {name} has {fixed}")
+    (write, fixed, parts), root = _formats[name], Path(root)
+    if fixed and classes not in (None, fixed): raise ValueError(f"classes={classes}; {name} has {fixed}")
     if root.is_dir() and any(root.iterdir()): raise FileExistsError(f"{str(root)!r} is not empty")
     root.mkdir(parents=True, exist_ok=True)
-    if name in ('cifar10','cifar100','svhn'): size = 32
-    rng,y = np.random.RandomState(seed),np.repeat(np.arange(fixed or classes or 3), n_per_class)
-    labels = {p:rng.permutation(y) for p in parts}
+    if name in ('cifar10', 'cifar100', 'svhn'): size = 32
+    rng, y = np.random.RandomState(seed), np.repeat(np.arange(fixed or classes or 3), n_per_class)
+    labels = {p: rng.permutation(y) for p in parts}
     write(root, lambda c: tiny_image(int(c), size, rng), labels)
     return root
 

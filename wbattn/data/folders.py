@@ -31,11 +31,11 @@ def _read_class_folders(
     strange = [o for o in class_folders(d) if o not in classes]
     if strange:
         raise ValueError(f"{str(d)!r} has a folder {strange[0]!r}, but there is no such class in the training part")
-    found = make_dataset(str(d), {c:i for i,c in enumerate(classes)}, IMG_EXTENSIONS, allow_empty=True)
+    found = make_dataset(str(d), {c: i for i, c in enumerate(classes)}, IMG_EXTENSIONS, allow_empty=True)
     if not found:
         expected = f"expected files such as {', '.join(IMG_EXTENSIONS[:3])}"
         raise FileNotFoundError(f"no images in the class folders of {str(d)!r}; {expected}")
-    return np.array([os.fsencode(f) for f,_ in found]),np.array([c for _,c in found])
+    return np.array([os.fsencode(f) for f, _ in found]), np.array([c for _, c in found])
 
 # %% ../../nbs/45_folders.ipynb #7e024680
 def _part_folders(
@@ -45,9 +45,9 @@ def _part_folders(
     inside = class_folders(root)
     if 'train' not in inside: return dict(train=root)
     names = dict(train='train', test='test')
-    names['val'] = next((d for d in ('val','valid','validation') if d in inside), 'val')
-    found = {k:root/names[k] for k in ('train','val','test') if names[k] in inside}
-    return {k:d for k,d in found.items() if k == 'train' or class_folders(d)}
+    names['val'] = next((d for d in ('val', 'valid', 'validation') if d in inside), 'val')
+    found = {k: root/names[k] for k in ('train', 'val', 'test') if names[k] in inside}
+    return {k: d for k, d in found.items() if k == 'train' or class_folders(d)}
 
 # %% ../../nbs/45_folders.ipynb #9043809b
 def read_folder(
@@ -64,7 +64,7 @@ def read_folder(
     if len(classes) < 2:
         expected = "expected one folder of images per class, at least two"
         raise FileNotFoundError(f"{len(classes)} class folders in {str(where['train'])!r}; {expected}")
-    return {k:_read_class_folders(d, classes) for k,d in where.items()},classes
+    return {k: _read_class_folders(d, classes) for k, d in where.items()}, classes
 
 # %% ../../nbs/45_folders.ipynb #718af66d
 def _synset_names(
@@ -72,20 +72,20 @@ def _synset_names(
 )->list:  # first word of each; the number comes along where two would be the same ('crane')
     "Short and distinct names for ImageNet's classes."
     info = ImageNetInfo()
-    words = {w:info.label_name_to_description(w) for w in info.label_names()}
+    words = {w: info.label_name_to_description(w) for w in info.label_names()}
     short = [words.get(w, w).split(',')[0] for w in wnids]
     times = Counter(short)
-    return [s if times[s] == 1 else f'{s} ({w})' for s,w in zip(short, wnids)]
+    return [s if times[s] == 1 else f'{s} ({w})' for s, w in zip(short, wnids)]
 
 # %% ../../nbs/45_folders.ipynb #329878d8
-_archives = 'ILSVRC2012_devkit_t12.tar.gz','ILSVRC2012_img_train.tar','ILSVRC2012_img_val.tar'
+_archives = 'ILSVRC2012_devkit_t12.tar.gz', 'ILSVRC2012_img_train.tar', 'ILSVRC2012_img_val.tar'
 
 def _unpack_imagenet(
     root,    # ImageNet's directory
     download # unpack the archives?
 ):
     "Make sure that `train` and `val` are there, or say how to get them."
-    gone = [p for p in ('train','val') if not (root/p).is_dir()]
+    gone = [p for p in ('train', 'val') if not (root/p).is_dir()]
     if not gone: return
     here = all((root/f).is_file() for f in _archives)
     if here and download:
@@ -99,18 +99,18 @@ def _unpack_imagenet(
 
 # %% ../../nbs/45_folders.ipynb #7a13d089
 def read_imagenet(
-    data_dir,      # directory with `train` and `val`, or with the original archives
-    download=False,# unpack the archives?
-    **kwargs       # (of other readers, not needed here)
-)->tuple:          # as read_folder, with 'train' and 'val'; names of the classes
+    data_dir,       # directory with `train` and `val`, or with the original archives
+    download=False, # unpack the archives?
+    **kwargs        # (of other readers, not needed here)
+)->tuple:           # as read_folder, with 'train' and 'val'; names of the classes
     "ILSVRC 2012 in its folders."
     root = Path(data_dir)
     _unpack_imagenet(root, download)
     if not class_folders(root/'val'):
         expected = "expected such as val/n01440764/ILSVRC2012_val_00000293.JPEG"
         raise FileNotFoundError(f"the images in {str(root/'val')!r} lie in no class folders; {expected}")
-    parts,wnids = read_folder(root)
-    return {k:parts[k] for k in ('train','val')},_synset_names(wnids)
+    parts, wnids = read_folder(root)
+    return {k: parts[k] for k in ('train', 'val')}, _synset_names(wnids)
 
 # %% ../../nbs/45_folders.ipynb #1cf95293
 def read_real()->dict: # 'ILSVRC2012_val_00000001.JPEG', … → list of the classes that are right
@@ -126,7 +126,7 @@ def real_labels(
     "The ReaL labels of a data set's images, found by their file names."
     if len(ds.vocab) != classes:
         raise ValueError(f"ReaL labels tell {classes} classes apart, but the data have {len(ds.vocab)}")
-    real,names = real or read_real(),[Path(ds.path(i)).stem + '.JPEG' for i in range(len(ds))]
+    real, names = real or read_real(), [Path(ds.path(i)).stem + '.JPEG' for i in range(len(ds))]
     unknown = [o for o in names if o not in real]
     if unknown:
         expected = "expected such as ILSVRC2012_val_00000001"
@@ -142,6 +142,6 @@ def real_accuracy(
     preds = torch.as_tensor(preds)
     preds = (preds.argmax(1) if preds.ndim == 2 else preds).tolist()
     if len(preds) != len(real): raise ValueError(f"{len(preds)} predictions, but labels of {len(real)} images")
-    right = [p in r for p,r in zip(preds, real) if r]
+    right = [p in r for p, r in zip(preds, real) if r]
     if not right: raise ValueError("no image has a ReaL label")
     return sum(right)/len(right)

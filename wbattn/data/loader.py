@@ -6,7 +6,7 @@
 __all__ = ['loader_speed']
 
 # %% ../../nbs/43_loader.ipynb #7a1b775c
-import random, time, warnings, weakref
+import time, warnings, weakref
 import numpy as np, torch
 from itertools import chain, repeat
 from fastcore.basics import chunked, num_cpus, patch
@@ -17,7 +17,7 @@ from fastprogress.fastprogress import progress_bar
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from timm.data.distributed_sampler import RepeatAugSampler
 from .arrays import BatchDL, ImageLoaders, as_loaders
-from .augment import Augment, RandomErase
+from .augment import RandomErase
 from .images import ImageSet, UnreadableImage, own_random
 
 # %% ../../nbs/43_loader.ipynb #f66c4299
@@ -32,7 +32,7 @@ def repeated_idxs(
     for rank in range(ranks):
         sampler = RepeatAugSampler(range(n), num_replicas=ranks, rank=rank, num_repeats=repeats)
         sampler.set_epoch(seed)
-        for k,i in enumerate(sampler):
+        for k, i in enumerate(sampler):
             copy = (rank + ranks*k) % (n*repeats) % repeats
             out.append(i + n*copy)
     return out
@@ -42,7 +42,7 @@ class _Worker:
     "A job (seed, numbers) becomes a batch, or two strings: which image is unreadable, and why."
     def __init__(self, ds): self.ds = ds
     def __getitem__(self, job):
-        seed,idxs = job
+        seed, idxs = job
         try: return self.ds.batch(idxs, seed)
         except UnreadableImage as e: return e.args
 
@@ -69,7 +69,7 @@ class ImageDL(BatchDL):
         **kwargs       # of fastai's loader: drop_last, pin_memory, device, after_batch, …
     ):
         super().__init__(dataset, bs=bs, shuffle=shuffle, num_workers=num_workers, **kwargs)
-        self.repeats,self.prefetch,self.epoch_seed,self._workers,self._told = repeats,prefetch,0,None,0
+        self.repeats, self.prefetch, self.epoch_seed, self._workers, self._told = repeats, prefetch, 0, None, 0
         ranks = num_distrib() or 1
         if shuffle and repeats > 1:
             self.n = ranks*len(RepeatAugSampler(dataset, num_replicas=ranks, rank=0, num_repeats=repeats))
@@ -83,7 +83,7 @@ class ImageDL(BatchDL):
         return super().new(dataset, cls, **{**dict(repeats=self.repeats, prefetch=self.prefetch), **kwargs})
 
     def __getstate__(self): # workers and what they are sent can't be copied
-        return {k:v for k,v in self.__dict__.items() if k not in ('_end','_jobs')} | dict(_workers=None)
+        return {k: v for k, v in self.__dict__.items() if k not in ('_end', '_jobs')} | dict(_workers=None)
 
 # %% ../../nbs/43_loader.ipynb #90ecb688
 @patch
@@ -112,14 +112,14 @@ def jobs(self:ImageDL,
 ):       # yields pairs: seed of the epoch (None in evaluation, which draws no random numbers), numbers of a batch
     "What has to be done in an epoch."
     seed = self.epoch_seed if self.dataset.split_idx == 0 else None
-    for b in chunked(idxs, self.bs, self.drop_last): yield seed,b
+    for b in chunked(idxs, self.bs, self.drop_last): yield seed, b
 
 @patch
 def create_batches(self:ImageDL,
     samps # numbers of images, in order
 ):
     "Batches of the images at `samps`, made by this process."
-    for seed,idxs in self.jobs(samps):
+    for seed, idxs in self.jobs(samps):
         b = self.dataset.batch(idxs, seed)
         if b is not None: yield self.dataset.typed(b)
 
@@ -205,20 +205,20 @@ def _batch_tfms(
 
 # %% ../../nbs/43_loader.ipynb #ee1bb1f6
 def picture_dls(
-    parts,                     # (images, labels) for training, validation, and perhaps test
-    vocab,                     # class names
-    aug,                       # an Augment
-    size=(224,224),            # height and width
-    bs=128,                    # training batch size
-    val_bs=None,               # batch size of validation and test, `2*bs` unless given
-    seed=None,                 # of order and augmentation; None: drawn from Python's generator
-    device=None,               # a torch device or its name; None: the GPU if there is one
-    num_workers=None,          # processes, 0: none but this; None: one per processor, at most 16
-    prefetch=2,                # batches that each of them prepares ahead
-    mean=IMAGENET_DEFAULT_MEAN,# of each channel, in [0, 1]
-    std=IMAGENET_DEFAULT_STD,  # likewise
-    on_corrupt='stop',         # at an image that can't be read: 'stop' with its name, or 'skip' it
-    name='',                   # under which recipes are looked up
+    parts,                      # (images, labels) for training, validation, and perhaps test
+    vocab,                      # class names
+    aug,                        # an Augment
+    size=(224, 224),            # height and width
+    bs=128,                     # training batch size
+    val_bs=None,                # batch size of validation and test, `2*bs` unless given
+    seed=None,                  # of order and augmentation; None: drawn from Python's generator
+    device=None,                # a torch device or its name; None: the GPU if there is one
+    num_workers=None,           # processes, 0: none but this; None: one per processor, at most 16
+    prefetch=2,                 # batches that each of them prepares ahead
+    mean=IMAGENET_DEFAULT_MEAN, # of each channel, in [0, 1]
+    std=IMAGENET_DEFAULT_STD,   # likewise
+    on_corrupt='stop',          # at an image that can't be read: 'stop' with its name, or 'skip' it
+    name='',                    # under which recipes are looked up
 )->ImageLoaders:
     "DataLoaders from parts of pictures."
     device = default_device() if device is None else torch.device(device)
@@ -231,7 +231,7 @@ def picture_dls(
         repeats = aug.repeated_aug if train and not aug.no_aug else 1
         return ImageDL(ds, bs=bs if train else val_bs or 2*bs, shuffle=train, drop_last=train, repeats=repeats,
                        after_batch=_batch_tfms(aug, mean, std, train), **common)
-    dls = [loader(i, x, y) for i,(x,y) in enumerate(parts)]
+    dls = [loader(i, x, y) for i, (x, y) in enumerate(parts)]
     return as_loaders(dls, seed, device, name=name, mean=mean, std=std, augmentation=aug)
 
 # %% ../../nbs/43_loader.ipynb #204253d3
@@ -246,7 +246,7 @@ def loader_speed(
     bar=True         # show a progress bar
 )->float:            # training images per second
     "How many images a second the training loader delivers without a model."
-    dl,rng,n = dls.train,dls.train.rng.getstate(),0
+    dl, rng, n = dls.train, dls.train.rng.getstate(), 0
     ahead = getattr(dl, 'prefetch', 0)*dl.fake_l.num_workers # ready when the clock starts, so not counted
     with own_random():
         endless = chain.from_iterable(repeat(dl))                   # one epoch after the other

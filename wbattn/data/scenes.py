@@ -10,7 +10,7 @@ import numpy as np, torch
 import torch.nn.functional as F
 from dataclasses import dataclass
 from functools import lru_cache
-from .arrays import ImageLoaders, array_dls, check_option, digits_arrays
+from .arrays import ImageArrays, ImageLoaders, array_dls, check_option, digits_arrays
 
 # %% ../../nbs/43b_scenes.ipynb #536266ed
 SIDE = 64                                                  # of a scene, in pixels
@@ -22,18 +22,18 @@ def _photographs():
     return [np.asarray(o) for o in load_sample_images().images]
 
 def _background(rng, part):
-    "A crop of a photograph `h w 3`, in [0, 1]"
+    "A pale crop of a photograph `h w 3`, in [¼, ¾]"
     low, high = COLUMNS[part]
     photo = _photographs()[rng.randint(2)]
     y, x = rng.randint(photo.shape[0] - SIDE + 1), rng.randint(low, high - SIDE + 1)
-    crop = photo[y:y + SIDE, x:x + SIDE]/np.float32(255)
+    crop = .25 + photo[y:y + SIDE, x:x + SIDE]/np.float32(510)
     return crop[:, ::-1] if rng.rand() < .5 else crop
 
 # %% ../../nbs/43b_scenes.ipynb #c637b2b9
 def _boxes(rng, count):
     "Side, top and left of `count` boxes; the first is the largest"
-    first = rng.randint(24, 33)
-    sides = [first, *(rng.randint(12, int(first/1.25) + 1) for _ in range(count - 1))]
+    first = rng.randint(16, 25)
+    sides = [first, *(rng.randint(8, int(first/1.5) + 1) for _ in range(count - 1))]
     while True:
         boxes = [(s, rng.randint(SIDE - s + 1), rng.randint(SIDE - s + 1)) for s in sides]
         def apart(a, b): return any(a[i] + a[0] <= b[i] or b[i] + b[0] <= a[i] for i in (1, 2))
@@ -90,8 +90,16 @@ def scenes(
     made = [_scene(seed, i, part, scans, labels) for i in range(n)]
     return Scenes(*(np.stack(o) for o in zip(*made)))
 
+# %% ../../nbs/43b_scenes.ipynb #9dbcd5fa
+class _Masked(ImageArrays):
+    "Images with labels, and masks beside them"
+    def __init__(self, x, y, vocab, masks):
+        super().__init__(x, y, vocab, split_idx=0)
+        self.masks = torch.as_tensor(masks)
+    def batch(self, idxs, seed=None): return (*super().batch(idxs, seed), self.masks[idxs])
+
 # %% ../../nbs/43b_scenes.ipynb #430c5149
-SCENES_MEAN, SCENES_STD = (0.43, 0.42, 0.37), (0.34, 0.27, 0.29) # about those of the training part
+SCENES_MEAN, SCENES_STD = (0.47, 0.46, 0.44), (0.18, 0.145, 0.155) # about those of the training part
 
 # %% ../../nbs/43b_scenes.ipynb #58cf7676
 def scenes_dls(
@@ -101,10 +109,12 @@ def scenes_dls(
     val_bs:int=None,    # batch size of validation and test, `4*bs` unless given
     n:int=6000,         # training scenes; validation and test have a sixth as many
     data_seed:int=0,    # which scenes
+    masks:bool=False,   # training batches have masks `b 64 64`, too
 )->ImageLoaders:        # training, validation and test scenes `3 64 64`
     "Scenes of digits on photographs: which digit is the largest?"
     parts = [scenes(p, n if p == 'train' else max(1, n//6), data_seed) for p in COLUMNS]
     pairs = [(s.images.astype(np.float32)/255, s.labels) for s in parts]
     dls = array_dls(pairs, range(10), bs, val_bs, seed, device, (), 'scenes', SCENES_MEAN, SCENES_STD)
-    for dl, s in zip(dls.loaders, parts): dl.dataset.masks, dl.dataset.counts = s.masks, s.counts
+    if masks: dls.train.dataset = _Masked(*pairs[0], dls.vocab, parts[0].masks)
+    for dl, s in zip(dls.loaders, parts): dl.dataset.masks, dl.dataset.counts = torch.as_tensor(s.masks), s.counts
     return dls

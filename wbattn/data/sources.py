@@ -16,34 +16,35 @@ from pathlib import Path
 # %% ../../nbs/46_sources.ipynb #dd8decb6
 def _cifar_files(tv, parts):
     listed = [*tv.train_list, *tv.test_list, (tv.meta['filename'], tv.meta['md5'])]
-    return {f'{tv.base_folder}/{f}':md5 for f,md5 in listed}
+    return {f'{tv.base_folder}/{f}': md5 for f, md5 in listed}
 
 def _read_cifar(tv, root, part):
-    unchecked = dict(train_list=[(f,None) for f,_ in tv.train_list], test_list=[(f,None) for f,_ in tv.test_list],
-                     meta={**tv.meta, 'md5':None})
+    unchecked = dict(train_list=[(f, None) for f, _ in tv.train_list], test_list=[(f, None) for f, _ in tv.test_list],
+                     meta={**tv.meta, 'md5': None})
     ds = type(tv.__name__, (tv,), unchecked)(str(root), train=part == 'train')
-    return ds.data,ds.targets,ds.classes
+    return ds.data, ds.targets, ds.classes
 
 # %% ../../nbs/46_sources.ipynb #83c16e91
-def _svhn_files(parts): return {tvd.SVHN.split_list[p][1]:tvd.SVHN.split_list[p][2] for p in parts}
+def _svhn_files(parts): return {tvd.SVHN.split_list[p][1]: tvd.SVHN.split_list[p][2] for p in parts}
 
 def _read_svhn(root, part):
-    unchecked = {k:(url,f,None) for k,(url,f,_) in tvd.SVHN.split_list.items()}
+    unchecked = {k: (url, f, None) for k, (url, f, _) in tvd.SVHN.split_list.items()}
     ds = type('SVHN', (tvd.SVHN,), dict(split_list=unchecked))(str(root), split=part)
-    return np.ascontiguousarray(ds.data.transpose(0,2,3,1)),ds.labels,range(10)
+    return np.ascontiguousarray(ds.data.transpose(0, 2, 3, 1)), ds.labels, range(10)
 
 # %% ../../nbs/46_sources.ipynb #27f8e12e
-_flowers_md5 = {'imagelabels.mat':'e0620be6f572b9609742df49c70aed4d', 'setid.mat':'a5357ecc9cb78c4bef273ce3793fc85c'}
+_flowers_md5 = {'imagelabels.mat': 'e0620be6f572b9609742df49c70aed4d', 'setid.mat': 'a5357ecc9cb78c4bef273ce3793fc85c'}
 
-def _flowers_files(parts): return {'flowers-102/jpg':None, **{f'flowers-102/{f}':md5 for f,md5 in _flowers_md5.items()}}
+def _flowers_files(parts):
+    return {'flowers-102/jpg': None} | {f'flowers-102/{f}': md5 for f, md5 in _flowers_md5.items()}
 
 def _read_flowers(root, part):
     from scipy.io import loadmat
-    d,key = root/'flowers-102',dict(train='trnid', val='valid', test='tstid')[part]
+    d, key = root/'flowers-102', dict(train='trnid', val='valid', test='tstid')[part]
     ids = loadmat(d/'setid.mat', squeeze_me=True)[key]
     labels = loadmat(d/'imagelabels.mat', squeeze_me=True)['labels']
     files = [d/'jpg'/f'image_{i:05d}.jpg' for i in ids]
-    return _as_bytes(files),labels[ids - 1].astype(int) - 1,getattr(tvd.Flowers102, 'classes', range(1, 103))
+    return _as_bytes(files), labels[ids - 1].astype(int) - 1, getattr(tvd.Flowers102, 'classes', range(1, 103))
 
 # %% ../../nbs/46_sources.ipynb #169252ca
 def _as_bytes(files): return np.array([os.fsencode(f) for f in files])
@@ -53,10 +54,10 @@ def _pets_files(parts):
 
 def _read_pets(root, part):
     d = root/'oxford-iiit-pet'
-    table = pd.read_csv(d/'annotations'/f'{part}.txt', sep=' ', names=['image','label','species','breed'])
+    table = pd.read_csv(d/'annotations'/f'{part}.txt', sep=' ', names=['image', 'label', 'species', 'breed'])
     breeds = table.drop_duplicates('label').sort_values('label').image.str.rsplit('_', n=1).str[0]
     files = [d/'images'/f'{o}.jpg' for o in table.image]
-    return _as_bytes(files),table.label - 1,breeds.str.replace('_', ' ').str.title()
+    return _as_bytes(files), table.label - 1, breeds.str.replace('_', ' ').str.title()
 
 # %% ../../nbs/46_sources.ipynb #653b786b
 def _food101_files(parts): return dict.fromkeys(['food-101/images', *(f'food-101/meta/{p}.json' for p in parts)])
@@ -66,8 +67,8 @@ def _read_food101(root, part):
     listed = json.loads((d/'meta'/f'{part}.json').read_text())
     classes = sorted(listed)
     files = [d/'images'/f'{o}.jpg' for inside in listed.values() for o in inside]
-    labels = [classes.index(c) for c,inside in listed.items() for _ in inside]
-    return _as_bytes(files),labels,classes
+    labels = [classes.index(c) for c, inside in listed.items() for _ in inside]
+    return _as_bytes(files), labels, classes
 
 # %% ../../nbs/46_sources.ipynb #c5b8091d
 @dataclass(frozen=True)
@@ -95,14 +96,14 @@ def check_files(
     verify=True # compare checksums?
 ):
     "Raise an error that says what is missing or damaged, and how to get it."
-    root,files = Path(data_dir),SOURCES[name].files(parts)
+    root, files = Path(data_dir), SOURCES[name].files(parts)
     where = "or pass the directory that holds it as data_dir (--data_dir)"
     get = f"fetch it with download=True (--download, {SOURCES[name].mb} MB), {where}"
     gone = [f for f in files if not (root/f).exists()]
     if gone:
         more = f" (and {len(gone) - 1} more)" if len(gone) > 1 else ""
         raise FileNotFoundError(f"no {name} here: {str(root/gone[0])!r} is missing{more}; {get}")
-    for f,md5 in files.items():
+    for f, md5 in files.items():
         if verify and md5 and hashlib.md5((root/f).read_bytes(), usedforsecurity=False).hexdigest() != md5:
             raise ValueError(f"{str(root/f)!r} is not the published file (its MD5 sum isn't {md5}); "
                              f"delete it and {get}, or trust it with verify=False")
@@ -119,23 +120,23 @@ def _download_files(
         for p in parts:
             part = dict(train=p == 'train') if issubclass(tv, tvd.CIFAR10) else dict(split=p)
             tv(str(data_dir), download=True, **part)
-    except (OSError,RuntimeError) as e: raise OSError(f"{name} can't be downloaded to {str(data_dir)!r}: {e}") from e
+    except (OSError, RuntimeError) as e: raise OSError(f"{name} can't be downloaded to {str(data_dir)!r}: {e}") from e
 
 # %% ../../nbs/46_sources.ipynb #45775584
 def read_source(
-    name,          # a key of `SOURCES`
-    data_dir,      # directory that holds the files
-    parts,         # such as ('train','test'); 'train+val' is both together
-    download=False,# fetch what is missing?
-    verify=True    # compare checksums?
-)->tuple:          # dict from `parts` to (images, labels); names of the classes
+    name,           # a key of `SOURCES`
+    data_dir,       # directory that holds the files
+    parts,          # such as ('train','test'); 'train+val' is both together
+    download=False, # fetch what is missing?
+    verify=True     # compare checksums?
+)->tuple:           # dict from `parts` to (images, labels); names of the classes
     "Parts of a published data set."
-    s,single = SOURCES[name],sorted({q for p in parts for q in p.split('+')})
+    s, single = SOURCES[name], sorted({q for p in parts for q in p.split('+')})
     if download: _download_files(name, data_dir, single)
     check_files(name, data_dir, single, verify)
-    read = {q:s.read(Path(data_dir), q) for q in single}
-    classes = max((list(names) for _,_,names in read.values()), key=len)
+    read = {q: s.read(Path(data_dir), q) for q in single}
+    classes = max((list(names) for _, _, names in read.values()), key=len)
     if len(classes) != s.classes:
         raise ValueError(f"{name} in {str(data_dir)!r} has {len(classes)} classes; expected {s.classes}")
     def together(p, k): return np.concatenate([np.asarray(read[q][k]) for q in p.split('+')])
-    return {p:(together(p, 0), together(p, 1).astype(np.int64)) for p in parts},classes
+    return {p: (together(p, 0), together(p, 1).astype(np.int64)) for p in parts}, classes

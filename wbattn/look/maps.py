@@ -15,6 +15,7 @@ from timm.data import resolve_model_data_config
 from timm.utils import unwrap_model
 from torch import Tensor, nn
 from typing import Callable, NamedTuple
+from ..checks import check_value, one_of
 from ..data import read_image
 from .measure import cls_attention, memberships
 from .plots import pick, use_axes
@@ -158,8 +159,7 @@ def map_figure(
     label:str='',        # of the colours
 )->Figure:
     "Maps of heads over images."
-    if limits not in ('figure', 'map', 'full'):
-        raise ValueError(f"limits={limits!r}; expected 'figure', 'map' or 'full'")
+    check_value('limits', limits, one_of('figure', 'map', 'full'))
     rows = _map_rows(measure, model, images, layers, heads, titles, size, grid)
     one_layer = len({r.layer for r in rows}) == 1
     side_by_side = one_layer and len(rows) > 1

@@ -10,7 +10,6 @@ import io
 import numpy as np
 import torch
 from matplotlib import colormaps
-from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure

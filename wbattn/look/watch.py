@@ -146,12 +146,12 @@ def _watch_layer(i, layer, see):
     return hooks + [layer.block.register_forward_pre_hook(enter)]
 
 def watch(
-    model:nn.Module, # see attention_layers
-    x,               # images `b c h w`, or a loader
-    see:Callable,    # called as `see(i, layer, tokens, update, stream)` when layer i has run; all `b n d`
-    layers:list=None,# of attention_layers(model); None: all
-    bs:int=64,       # a tensor of images is run in batches of this size
-)->int:              # number of images
+    model:nn.Module,  # see attention_layers
+    x,                # images `b c h w`, or a loader
+    see:Callable,     # called as `see(i, layer, tokens, update, stream)` when layer i has run; all `b n d`
+    layers:list=None, # of attention_layers(model); None: all
+    bs:int=64,        # a tensor of images is run in batches of this size
+)->int:               # number of images
     "Run a model and watch each attention layer: what enters the operator, its update, and what enters the block."
     layers = attention_layers(model) if layers is None else layers
     return run_hooked(unwrap_model(model), x, bs, [h for i, l in enumerate(layers) for h in _watch_layer(i, l, see)])

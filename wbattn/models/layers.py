@@ -46,10 +46,10 @@ def conv_norm(
 class PatchEmbed(nn.Module):
     "What all stems share: sizes, and the check of an image against them."
     def __init__(self,
-        img_size:int|tuple[int,int]=224, # nominal height and width; the forward pass takes any multiple of `patch_size`
-        patch_size:int=16,               # side of a patch in pixels
-        in_chans:int=3,                  # channels of the image
-        embed_dim:int=384,               # width of a token
+        img_size:int|tuple[int, int]=224, # nominal height and width; the forward takes any multiple of `patch_size`
+        patch_size:int=16,                # side of a patch in pixels
+        in_chans:int=3,                   # channels of the image
+        embed_dim:int=384,                # width of a token
     ):
         super().__init__()
         if in_chans < 1: raise ValueError(f"in_chans must be >= 1, got {in_chans}")
@@ -77,7 +77,7 @@ def check(self:PatchEmbed,
 @patch
 def forward(self:PatchEmbed,
     x:Tensor, # images `b c h w`
-)->tuple[Tensor, tuple[int,int]]: # tokens `b n d`, and the grid (rows, columns) with n = rows * columns
+)->tuple[Tensor, tuple[int, int]]: # tokens `b n d`, and the grid (rows, columns) with n = rows * columns
     "The tokens of the images, and their grid."
     if x.dim() != 4: raise ValueError(f"expected images of shape (b, c, h, w), got {tuple(x.shape)}")
     self.check(x.shape)
@@ -87,12 +87,12 @@ def forward(self:PatchEmbed,
 class ConvPatchEmbed(PatchEmbed):
     "Image to tokens: one small convolution for each prime factor of the patch size."
     def __init__(self,
-        img_size:int|tuple[int,int]=224, # nominal height and width; the forward pass takes any multiple of `patch_size`
-        patch_size:int=16,               # side of a patch in pixels
-        in_chans:int=3,                  # channels of the image
-        embed_dim:int=384,               # width of a token
-        act_layer:Callable=nn.GELU,      # between the convolutions, not after the last
-        extra_convs:int=0,               # stride-1 convolutions in front, for tiny images
+        img_size:int|tuple[int, int]=224, # nominal height and width; the forward takes any multiple of `patch_size`
+        patch_size:int=16,                # side of a patch in pixels
+        in_chans:int=3,                   # channels of the image
+        embed_dim:int=384,                # width of a token
+        act_layer:Callable=nn.GELU,       # between the convolutions, not after the last
+        extra_convs:int=0,                # stride-1 convolutions in front, for tiny images
     ):
         super().__init__(img_size, patch_size, in_chans, embed_dim)
         if extra_convs < 0: raise ValueError(f"extra_convs must be >= 0, got {extra_convs}")
@@ -105,19 +105,38 @@ class ConvPatchEmbed(PatchEmbed):
 
     def tokens(self,
         x:Tensor, # images `b c h w`
-    )->tuple[Tensor, tuple[int,int]]: # tokens `b n d`, and the grid (rows, columns) with n = rows * columns
+    )->tuple[Tensor, tuple[int, int]]: # tokens `b n d`, and the grid (rows, columns) with n = rows * columns
         "The tokens of images that fit, and their grid."
         x = self.proj(x)
+        return rearrange(x, 'b d h w -> b (h w) d'), tuple(x.shape[2:])
+
+# %% ../../nbs/30_layers.ipynb #8045e74b
+class DeepPatchEmbed(ConvPatchEmbed):
+    "The convolutional stem, and two more convolutions on the grid of its tokens."
+    def __init__(self,
+        *args,                      # of `ConvPatchEmbed`: sizes
+        act_layer:Callable=nn.GELU, # between the convolutions, not after the last
+        **kwargs                    # of `ConvPatchEmbed`: `extra_convs`
+    ):
+        super().__init__(*args, act_layer=act_layer, **kwargs)
+        d = self.embed_dim
+        self.grid = nn.Sequential(act_layer(), conv_norm(d, d), act_layer(), conv_norm(d, d))
+
+    def tokens(self,
+        x:Tensor, # images `b c h w`
+    )->tuple[Tensor, tuple[int,int]]: # tokens `b n d`, and the grid (rows, columns) with n = rows * columns
+        "The tokens of images that fit, and their grid."
+        x = self.grid(self.proj(x))
         return rearrange(x, 'b d h w -> b (h w) d'), tuple(x.shape[2:])
 
 # %% ../../nbs/30_layers.ipynb #2b31d39c
 class LinearPatchEmbed(PatchEmbed):
     "Image to tokens: one linear map of each patch's pixels, between two norms (CRATE)."
     def __init__(self,
-        img_size:int|tuple[int,int]=224, # nominal height and width; the forward pass takes any multiple of `patch_size`
-        patch_size:int=16,               # side of a patch in pixels
-        in_chans:int=3,                  # channels of the image
-        embed_dim:int=384,               # width of a token
+        img_size:int|tuple[int, int]=224, # nominal height and width; the forward takes any multiple of `patch_size`
+        patch_size:int=16,                # side of a patch in pixels
+        in_chans:int=3,                   # channels of the image
+        embed_dim:int=384,                # width of a token
         norm_layer:Callable=nn.LayerNorm, # `norm_layer(dim)`
     ):
         super().__init__(img_size, patch_size, in_chans, embed_dim)
@@ -128,7 +147,7 @@ class LinearPatchEmbed(PatchEmbed):
 
     def tokens(self,
         x:Tensor, # images `b c h w`
-    )->tuple[Tensor, tuple[int,int]]: # tokens `b n d`, and the grid (rows, columns) with n = rows * columns
+    )->tuple[Tensor, tuple[int, int]]: # tokens `b n d`, and the grid (rows, columns) with n = rows * columns
         "The tokens of images that fit, and their grid."
         grid = tuple(s // self.patch_size for s in x.shape[2:])
         x = rearrange(x, 'b c (h p) (w q) -> b (h w) (p q c)', p=self.patch_size, q=self.patch_size)
@@ -138,17 +157,17 @@ class LinearPatchEmbed(PatchEmbed):
 class LearnedPositions(nn.Module):
     "A learned vector for each cell of a grid, and for the tokens in front of them."
     def __init__(self,
-        grid:tuple[int,int], # rows and columns
-        dim:int,             # width of a token
-        num_prefix:int=1,    # rows for tokens without a place (the class token), first
+        grid:tuple[int, int], # rows and columns
+        dim:int,              # width of a token
+        num_prefix:int=1,     # rows for tokens without a place (the class token), first
     ):
         super().__init__()
         self.grid, self.num_prefix = tuple(grid), num_prefix
         self.table = nn.Parameter(torch.zeros(1, num_prefix + math.prod(grid), dim))
 
     def forward(self,
-        grid:tuple[int,int], # rows and columns
-    )->Tensor:               # `1 m+n d`, the prefix first
+        grid:tuple[int, int], # rows and columns
+    )->Tensor:                # `1 m+n d`, the prefix first
         "The table for a grid, stretched where it isn't its own."
         if tuple(grid) == self.grid: return self.table
         return resample_abs_pos_embed(self.table, list(grid), list(self.grid), self.num_prefix)

@@ -113,9 +113,14 @@ def flags(self:MergePlan,
     return self.sum(there) > 1.5
 
 # %% ../../nbs/35a_plans.ipynb #e69a395c
+def _cut(t, k, w):
+    "Rows `b n d` in `k` windows of `w`, filled up with zeros where they don't fit"
+    missing = k*w - t.shape[1]
+    return (F.pad(t, (0, 0, 0, missing)) if missing else t).unflatten(1, (k, w))
+
 def _match(
-    A:Tensor,     # unit vectors `b a d`
-    B:Tensor,     # unit vectors `b c d`, c = a or a − 1
+    A:Tensor,     # rows `b a d`; only their directions count
+    B:Tensor,     # rows `b c d`, c = a or a − 1
     out:Tensor,   # of B: who can't be chosen `b c`, True or False
     window:int,   # how many of A and of B lie in a window
 )->tuple:         # cosine with the best of B in the window, and its number, both `b a`
@@ -123,11 +128,12 @@ def _match(
     a, c = A.shape[1], B.shape[1]
     w = min(window, a)
     k = -(-a//w)
-    def cut(t): return F.pad(t, (0, 0, 0, k*w - t.shape[1])).unflatten(1, (k, w))
+    of_a, of_b = (torch.linalg.vector_norm(t, dim=-1).clamp_min(1e-12) for t in (A, B))
     closed = F.pad(out, (0, k*w - c), value=True).unflatten(1, (k, 1, w))
-    score, best = (cut(A) @ cut(B).mT).masked_fill(closed, -torch.inf).max(-1)
+    of_b = F.pad(of_b, (0, k*w - c), value=1.).unflatten(1, (k, 1, w))
+    score, best = (_cut(A, k, w) @ _cut(B, k, w).mT/of_b).masked_fill(closed, -torch.inf).max(-1)
     best = best + w*torch.arange(k, device=best.device).unsqueeze(1)
-    return score.flatten(1)[:, :a], best.flatten(1)[:, :a].clamp_max(c - 1)
+    return score.flatten(1)[:, :a]/of_a, best.flatten(1)[:, :a].clamp_max(c - 1)
 
 # %% ../../nbs/35a_plans.ipynb #3a1904fc
 @torch.no_grad()
@@ -136,10 +142,10 @@ def _proposals(metric, protected, sizes, window):
     if metric.ndim != 3: raise ValueError(f'the metric must be b n d, got {tuple(metric.shape)}')
     if not 0 <= protected <= metric.shape[1] - 2:
         raise ValueError(f'of {metric.shape[1]} tokens 0 to {metric.shape[1] - 2} can be protected, got {protected}')
-    unit = F.normalize(widen(metric.detach())[:, protected:], dim=-1)
-    gone = torch.zeros(unit.shape[:2], dtype=torch.bool, device=unit.device)
+    rows = widen(metric.detach())[:, protected:]
+    gone = torch.zeros(rows.shape[:2], dtype=torch.bool, device=rows.device)
     if sizes is not None: gone = check_sizes(sizes, metric)[:, protected:] == 0
-    score, best = _match(unit[:, ::2], unit[:, 1::2], gone[:, 1::2], window)
+    score, best = _match(rows[:, ::2], rows[:, 1::2], gone[:, 1::2], window)
     return score.masked_fill(gone[:, ::2], torch.inf), best
 
 # %% ../../nbs/35a_plans.ipynb #1af749e0

@@ -161,7 +161,8 @@ def _stem(state, given):
     convs = [v for k, v in state.items() if re.fullmatch(r'patch_embed\.proj\.\d+\.0\.weight', k)]
     strides = [2 if v.shape[-1] == 3 else v.shape[-1] for v in convs]
     chans = state['patch_embed.proj.0.0.weight'].shape[1]
-    return dict(stem='conv', in_chans=chans, patch_size=math.prod(strides), _convs=len(convs))
+    stem = 'deep' if any(k.startswith('patch_embed.grid.') for k in state) else 'conv'
+    return dict(stem=stem, in_chans=chans, patch_size=math.prod(strides), _convs=len(convs))
 
 # %% ../../nbs/33_weights.ipynb #ee69e9f1
 def _positions(state, patch_size, num_prefix, given):
@@ -237,7 +238,7 @@ def _heads(shown, near, num_heads):
 # %% ../../nbs/33_weights.ipynb #a15e486c
 def _patch(shown, near, given, renamed):
     "Patch size and convolutions that keep the size: given, those of a registered model, or none."
-    if shown['stem'] != 'conv': return {}
+    if shown['stem'] == 'linear': return {}
     patch = given.get('patch_size')
     if patch is not None: return dict(extra_convs=shown['_convs'] - len(stride_factors(patch)))
     name, full = near

@@ -166,7 +166,7 @@ def _print_scores(r):
     print(f"top-1 {100*r['accuracy']:.2f} % ({r['right']:,} right){top5}{real}, "
           f"cross-entropy {r['cross_entropy']:.4f} nats")
     print(f"{r['images_per_s']:,.0f} images/s, loading included")
-    if 'tokens' in r: print(f"tokens after each layer: {', '.join(map(str, r['tokens']))}")
+    if 'tokens_by_layer' in r: print(f"tokens after each layer: {', '.join(map(str, r['tokens_by_layer']))}")
 
 # %% ../../nbs/76_cli.ipynb #9708ad60
 @command(examples="""  wbattn_eval runs/mine --part test

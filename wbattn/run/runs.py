@@ -22,7 +22,7 @@ from ..train.processes import stop_on_signals
 from wbattn.look import (layer_rates, learning_curves, membership_maps, operators, plot_layer_rates, plot_step_sizes,
     recorders)
 from ..look.sentence import sentence_maps
-from .start import FIGURES, clear_run_dir, make_run_dir, read_pretrained
+from .start import clear_run_dir, make_run_dir, read_pretrained
 from .plan import Plan, plan_run
 from .scores import evaluate
 

@@ -16,7 +16,6 @@ from fastai.torch_core import num_distrib
 from safetensors.torch import load_file
 from ..models import create
 from ..models.weights import published
-from ..train.checkpoint import load_checkpoint
 from ..train.learner import load_weights
 from ..look import RECORDS
 from ..checks import check_value, whole

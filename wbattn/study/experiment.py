@@ -14,14 +14,15 @@ from torch import Tensor, nn
 from fastai.callback.core import Callback
 from fastai.learner import Learner
 from fastai.torch_core import set_seed
-from ..data import check_options, get_dls, nearest
+from ..checks import known
+from ..data import check_options, get_dls
 from ..look import layer_rates, operators
 from ..run.cli import command
 from ..run.options import MachineOptions, PlaceOptions, opt, whole
 from ..run.scores import evaluate
 from ..run.start import pick_device, set_threads
 from .findings import COLUMNS, read_results, summarize
-from .studies import STUDIES, Sizes, Study, Variant, built_args, sizes_for, spec_of
+from .studies import STUDIES, Sizes, Variant, built_args, sizes_for, spec_of
 from .variants import CholeskyECA
 from ..train.callbacks import NonFiniteError
 from ..train.checkpoint import versions
@@ -216,7 +217,7 @@ def run_study(
     **options         # of `StudyOptions`: data, seeds, epochs, out, device, data_dir, …
 )->pd.DataFrame:      # see `read_results`
     "Run the variants of a study that its CSV file doesn't hold yet."
-    if name not in STUDIES: raise ValueError(f"unknown study {name!r}; nearest names: {nearest(name, STUDIES)}")
+    known(name, STUDIES, "unknown study")
     o, study = StudyOptions.of(name=name, **options), STUDIES[name]
     base, device = get_recipe(o.data, epochs=o.epochs), pick_device(o.device)
     sizes = sizes_for(o.data, _loaders(o, base, device, 0).valid.one_batch()[0].shape[-1])

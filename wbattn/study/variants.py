@@ -10,6 +10,7 @@ import torch
 from einops import einsum
 from fastcore.basics import patch
 from torch import Tensor
+from ..numerics import no_autocast, widen
 from ..ops.basis import sketch
 from ..ops.dmsa import decoupled_attention
 from ..ops.eca import ECAttention, eca_update
@@ -99,8 +100,8 @@ def forward(self:CholeskyECA,
 )->Tensor:      # `b n d`
     "ECAttention's update with the bases of Algorithm 4."
     if sizes is not None: raise ValueError("Algorithm 4 knows no sizes")
-    with torch.autocast(x.device.type, enabled=False):
-        x = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    with no_autocast(x):
+        x = widen(x)
         c, U = self.compress, self.bases()
         S = x.mT @ sketch(x.shape[1], self.expand.rank, c.seed, x.device, x.dtype)
         Q = self.basis(S)

@@ -40,6 +40,39 @@ class Mix(Callback):
         x, y = self.mixup(self.x, self.y)
         self.learn.xb, self.learn.yb = (x,), (y,)
 
+# %% ../../nbs/55_callbacks.ipynb #be3c8970
+def token_loss(
+    scores, # of the tokens, by the head `b n classes`
+    shown,  # what their patches show: 0 the ground, otherwise 1 + class `b n`
+):
+    "Cross-entropy of the tokens on things, and half of it, to all classes alike, of those on the ground."
+    things, logp = shown > 0, scores.float().log_softmax(-1)
+    right = logp.gather(-1, (shown - 1).clamp(min=0).unsqueeze(-1)).squeeze(-1)
+    def mean(loss, where): return (loss*where).sum()/where.sum().clamp(min=1)
+    return -mean(.9*right + .1*logp.mean(-1), things) - mean(logp.mean(-1), ~things)/2
+
+# %% ../../nbs/55_callbacks.ipynb #12de51f0
+class TokenLabels(Callback):
+    "Add the loss of the tokens to that of the image."
+    run_valid, order = False, 9 # before `Mix`
+    def __init__(self,
+        weight=1., # of the tokens' loss
+    ): self.weight = weight
+    def before_fit(self):
+        if self.learn.fitting: self.hook = unwrap_model(self.model).norm.register_forward_hook(self._keep)
+    def _keep(self, norm, inputs, tokens): self.tokens = tokens
+    def before_batch(self):
+        if len(self.yb) != 2: raise ValueError('token_labels needs masks beside images and labels, such as those of scenes with masks=True')
+        self.learn.yb, self.masks = self.yb[:1], self.yb[1]
+    def after_loss(self):
+        model = unwrap_model(self.model)
+        patch = self.x.shape[-1]//model.patch_embed.grid_size[-1]
+        shown = F.max_pool2d(self.masks.float().unsqueeze(1), patch).flatten(1).long()
+        scores = model.head(self.tokens[:, -shown.shape[1]:])
+        self.learn.loss_grad = self.loss_grad + self.weight*token_loss(scores, shown)
+    def after_fit(self):
+        if self.learn.fitting: self.hook.remove()
+
 # %% ../../nbs/55_callbacks.ipynb #a08ada73
 class Amp(MixedPrecision):
     "fastai's mixed precision, on any device."

@@ -26,7 +26,7 @@ from fastcore.foundation import L
 from ..models import create, fit_positions
 from ..models.weights import differences
 from .callbacks import (Amp, Compile, EMA, EMAMetric, Mix, SampleLoss, SampleMean, StopOnNonFinite, TargetLoss,
-                                    amp_mode, top5)
+                                    TokenLabels, amp_mode, top5)
 from .logs import EpochLines, Speed
 from .optim import decay_groups, opt_func, schedule
 from .parallel import Accumulate, distribute
@@ -120,7 +120,15 @@ def load_weights(
     if missing or extra or wrong:
         raise ValueError(f"weights of another model; missing: {missing[:4]}, extra: {extra[:4]}, "
                          f"of another shape: {wrong[:4]}")
-    model.load_state_dict({k: v for k,v in state.items() if k in now and k not in free}, strict=False)
+    model.load_state_dict({k: v for k, v in state.items() if k in now and k not in free}, strict=False)
+
+# %% ../../nbs/56_learner.ipynb #979354db
+def _created(name, kwargs, weights):
+    "The model of that name, with these weights if there are any; an argument that it doesn't know is a `ValueError`."
+    try: model = create(name, **kwargs)
+    except TypeError as e: raise ValueError(f"{name}: {e}") from e
+    if weights is not None: load_weights(model, weights)
+    return model
 
 # %% ../../nbs/56_learner.ipynb #7ca3fceb
 def _pair(size): return tuple(int(s) for s in size) if isinstance(size, (tuple, list)) else (int(size),)*2
@@ -138,10 +146,7 @@ def make_model(
     asked = kwargs.get('img_size', size)
     if _pair(asked) != _pair(size): raise ValueError(f"img_size={asked} in the model, but the data have {_pair(size)}")
     if name.startswith('wb_'): kwargs.setdefault('img_size', _pair(size))
-    try: model = create(name, **{**kwargs, **want})
-    except TypeError as e: raise ValueError(f"{name}: {e}") from e # an argument the model doesn't know
-    if weights is not None: load_weights(model, weights)
-    return model
+    return _created(name, kwargs | want, weights)
 
 # %% ../../nbs/56_learner.ipynb #38695159
 def _text_model(name, vocab_size, block_size, kwargs, weights=None):
@@ -150,20 +155,14 @@ def _text_model(name, vocab_size, block_size, kwargs, weights=None):
     kwargs.setdefault('block_size', block_size)
     if 0 < kwargs['block_size'] < block_size:
         raise ValueError(f"block_size={kwargs['block_size']} in the model, but the data have blocks of {block_size}")
-    try: model = create(name, **{**kwargs, 'vocab_size': vocab_size})
-    except TypeError as e: raise ValueError(f"{name}: {e}") from e
-    if weights is not None: load_weights(model, weights)
-    return model
+    return _created(name, kwargs | dict(vocab_size=vocab_size), weights)
 
 # %% ../../nbs/56_learner.ipynb #7ae12f1a
 def _sequence_model(name, want, kwargs, weights=None):
     "An encoder that fits labelled sequences, or a `ValueError`"
     if not name.startswith('wb_lra_'):
         raise ValueError(f"{name} doesn't read sequences of symbols; expected a model such as wb_lra_small")
-    try: model = create(name, **{**kwargs, **want})
-    except TypeError as e: raise ValueError(f"{name}: {e}") from e
-    if weights is not None: load_weights(model, weights)
-    return model
+    return _created(name, kwargs | want, weights)
 
 # %% ../../nbs/56_learner.ipynb #6803f3fb
 def data_shape(
@@ -183,7 +182,7 @@ def check_model(
     have,      # function of a name and a default: what the model has
 ):
     "Do model and data agree?"
-    for k,v in want.items():
+    for k, v in want.items():
         if have(k, v) != v: raise ValueError(f"{k}={have(k, v)} in the model, but the data have {v}")
 
 def _check_batches(train, recipe):
@@ -223,6 +222,7 @@ def recipe_cbs(
     "The callbacks that a recipe asks for."
     r, amp = recipe, amp_mode(recipe.amp, torch.device(device))
     asked = [
+        (r.token_labels,      lambda: TokenLabels(r.token_labels)),
         (r.mixup or r.cutmix, lambda: Mix(r, classes)),
         (r.accum > 1,         lambda: Accumulate(part*r.accum)),
         (r.clip,              lambda: GradientClip(r.clip)),
