@@ -1,8 +1,10 @@
-"""Packaging of wbattn: everything that can vary stands in settings.ini."""
+"""Packaging of wbattn: everything that can vary stands in settings.ini, and the C core in nbs/28*.ipynb."""
+import ast, sys
 from configparser import ConfigParser
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import Extension, find_packages, setup
+from setuptools.command.build_ext import build_ext
 
 here = Path(__file__).parent
 parser = ConfigParser(delimiters=['='])
@@ -10,6 +12,24 @@ parser.read(here/'settings.ini', encoding='utf-8')
 cfg = parser['DEFAULT']
 requirements, dev_requirements = cfg['requirements'].split(), cfg['dev_requirements'].split()
 pythons = ['3.11', '3.12', '3.13']
+
+class BuildCore(build_ext):
+    "Writes core.c, the strings of wbattn/fast/c_*.py put together, and builds it where there is a compiler."
+    def run(self):
+        source = ''
+        for name in ('c_sums', 'c_running'):
+            module = ast.parse((here/f'wbattn/fast/{name}.py').read_text(encoding='utf-8'))
+            cells = [n for n in module.body if isinstance(n, (ast.Assign, ast.AugAssign))]
+            source += ''.join(ast.literal_eval(n.value) for n in cells if ast.unparse(n).startswith('_source'))
+        (here/'build').mkdir(exist_ok=True)
+        (here/'build/core.c').write_text(source, encoding='utf-8')
+        super().run()
+
+    def get_export_symbols(self, ext): return []   # a library for ctypes, not a module of Python's
+
+flags = [] if sys.platform == 'win32' else '-O3 -fopenmp-simd -fno-math-errno -fno-trapping-math -fvisibility=hidden'.split()
+core = Extension('wbattn.fast._core', ['build/core.c'], extra_compile_args=flags, py_limited_api=True, optional=True,
+                 libraries=[] if sys.platform == 'win32' else ['m'])
 
 setup(
     name=cfg['lib_name'],
@@ -33,6 +53,9 @@ setup(
                     'text': cfg['text_requirements'].split()},
     entry_points={'console_scripts': cfg['console_scripts'].split(),
                   'nbdev': [f"{cfg['lib_name']}={cfg['lib_name']}._modidx:d"]},
+    ext_modules=[core],
+    cmdclass={'build_ext': BuildCore},
+    options={'bdist_wheel': {'py_limited_api': 'cp311'}},   # one wheel for all versions of Python
     include_package_data=True,
     zip_safe=False,
 )

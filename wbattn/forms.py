@@ -17,7 +17,7 @@ from torch.autograd import forward_ad
 from .assertions import _all_values, _assert_errors, _errors, _wave, _widest
 
 # %% ../nbs/05_forms.ipynb #9f6fe434
-FORMS = ('triton', 'chunked', 'fused', 'plain')
+FORMS = ('triton', 'c', 'chunked', 'fused', 'plain')
 
 # %% ../nbs/05_forms.ipynb #1c053e9a
 def transformed(
@@ -48,10 +48,12 @@ def operator(
 
 # %% ../nbs/05_forms.ipynb #6cf1b209
 def _traced(op, *args, **kwargs):
-    "The form that a compiler gets to see: PyTorch's own kernel where it fits, else plain."
-    fused, fits = op.forms.get('fused', (None, None))
-    if fused is None or _forced not in (None, 'fused') or not fits(*args, **kwargs)[0]: return op.plain
-    return fused
+    "The form that a compiler gets to see: one that is a single node of its graph where it fits, else plain."
+    if op.beside is not None: _bring(op.beside)
+    for name in ('c', 'fused'):
+        f, fits = op.forms.get(name, (None, None))
+        if f is not None and _forced in (None, name) and fits(*args, **kwargs)[0]: return f
+    return op.plain
 
 # %% ../nbs/05_forms.ipynb #ead0ac8f
 def form(
@@ -97,12 +99,19 @@ def _kernels_could_run()->bool:
     "Is there Triton, and a GPU or Triton's interpreter to run it?"
     return find_spec('triton') is not None and (torch.cuda.is_available() or os.environ.get('TRITON_INTERPRET') == '1')
 
+def _bring(beside:str)->bool:
+    "Import what `wbattn.fast` holds beside an operator"
+    package, _, leaf = beside.rpartition('.')
+    kernels = f'{package}.triton_{leaf}' if _kernels_could_run() else None
+    for module in (beside, kernels, f'{package}.core'):
+        if module and find_spec(package) and find_spec(module): import_module(module)
+    return True
+
+_bring._dynamo_marked_constant = True   # torch.compiler.assume_constant_result, without loading the compiler for it
+
 def _load(op):
     "The forms of an operator, with those that `wbattn.fast` holds beside it"
-    if op.beside is None: return op.forms
-    package, _, leaf = op.beside.rpartition('.')
-    for module in (op.beside, f'{package}.triton_{leaf}' if _kernels_could_run() else None):
-        if module and find_spec(package) and find_spec(module): import_module(module)
+    if op.beside is not None: _bring(op.beside)
     op.beside = None
     return op.forms
 

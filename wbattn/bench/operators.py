@@ -22,7 +22,7 @@ def _admitted(name, b, n, setup, say):
     entry = Entry(name, setup)
     try: wrong = gate(entry, [(b, n)]) if entry.form == 'compiled' else gate(entry)
     except Exception as e:
-        if entry.form not in ('compiled', 'chunked', 'triton'): raise
+        if entry.form not in ('compiled', 'c', 'chunked', 'triton'): raise
         e = getattr(e, 'inner_exception', None) or e
         return say(f'{name}: skipped: {(str(e).strip() or type(e).__name__).splitlines()[0][:120]}')
     if wrong: return say(f'{name}: no figure, because it is not the operator: {wrong}')
