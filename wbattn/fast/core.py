@@ -61,8 +61,11 @@ def _run(name, w, h, *tensors):
     some(*first)
     for t in threads: t.join()
 
+# %% ../../nbs/29_core.ipynb #3b5e9d21
+_space = 'wbattn' if __name__.startswith('wbattn.') else 'wbattn_page'   # a page run as such must not replace the library's
+
 # %% ../../nbs/29_core.ipynb #9bbd11f8
-@custom_op('wbattn::tssa', mutates_args=(), device_types='cpu')
+@custom_op(f'{_space}::tssa', mutates_args=(), device_types='cpu')
 def _tssa(w:Tensor, temp:Tensor)->tuple[Tensor, Tensor, Tensor]:
     "Update of codes `b n d` with `temp: h 1`; memberships `b n h`; energies, means and counts `b 2d+h`"
     out = _tssa_like(w, temp)
@@ -75,7 +78,7 @@ def _tssa_like(w, temp):
     return torch.empty_like(w), w.new_empty(b, n, h), w.new_empty(b, 2*d + h, dtype=torch.float64)
 
 # %% ../../nbs/29_core.ipynb #a222a4cf
-@custom_op('wbattn::tssa_grad', mutates_args=(), device_types='cpu')
+@custom_op(f'{_space}::tssa_grad', mutates_args=(), device_types='cpu')
 def _tssa_grad(w:Tensor, temp:Tensor, g:Tensor, Pi:Tensor, kept:Tensor)->tuple[Tensor, Tensor]:
     "Gradients by codes `b n d` and, of each sample, by temperatures `b h`"
     dw, dtemp = _tssa_grad_like(w, temp, g, Pi, kept)
@@ -102,7 +105,7 @@ def _rho(rate, temp):
     "What is left of a sum after a token `h`"
     return torch.ones(len(temp), dtype=torch.float64) if rate is None else torch.exp2(-rate)
 
-@custom_op('wbattn::causal_tssa', mutates_args=(), device_types='cpu')
+@custom_op(f'{_space}::causal_tssa', mutates_args=(), device_types='cpu')
 def _causal(w:Tensor, temp:Tensor, bias:Tensor|None, rate:Tensor|None)->tuple[Tensor, Tensor, Tensor]:
     "Update of codes `b n d`; memberships `b n h`; the three sums before each block"
     out = _causal_like(w, temp, bias, rate)
@@ -115,7 +118,7 @@ def _causal_like(w, temp, bias, rate):
     return torch.empty_like(w), w.new_empty(b, n, h), w.new_empty(b, (n + _block - 1)//_block, 2*d + h)
 
 # %% ../../nbs/29_core.ipynb #0b816155
-@custom_op('wbattn::causal_tssa_grad', mutates_args=(), device_types='cpu')
+@custom_op(f'{_space}::causal_tssa_grad', mutates_args=(), device_types='cpu')
 def _causal_grad(
     w:Tensor, temp:Tensor, bias:Tensor|None, rate:Tensor|None, g:Tensor, Pi:Tensor, starts:Tensor, by_rate:bool,
 )->tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -151,7 +154,7 @@ def _causal_again(inputs, g):
 register_autograd(_causal, _causal_backward, setup_context=_causal_setup)
 
 # %% ../../nbs/29_core.ipynb #46b7e270
-@custom_op('wbattn::dmsa', mutates_args=(), device_types='cpu')
+@custom_op(f'{_space}::dmsa', mutates_args=(), device_types='cpu')
 def _dmsa(w:Tensor, Pi:Tensor, mask:Tensor)->tuple[Tensor, Tensor]:
     "Update of codes `b n d`; mean energies and counts `b d+h`"
     out = _dmsa_like(w, Pi, mask)
@@ -163,7 +166,7 @@ def _dmsa_like(w, Pi, mask):
     return torch.empty_like(w), w.new_empty(len(w), w.shape[2] + mask.shape[1], dtype=torch.float64)
 
 # %% ../../nbs/29_core.ipynb #ba12a485
-@custom_op('wbattn::dmsa_grad', mutates_args=(), device_types='cpu')
+@custom_op(f'{_space}::dmsa_grad', mutates_args=(), device_types='cpu')
 def _dmsa_grad(w:Tensor, Pi:Tensor, mask:Tensor, g:Tensor, kept:Tensor)->tuple[Tensor, Tensor, Tensor]:
     "Gradients by codes `b n d`, memberships `b n h` and mask `b h`"
     dw, dPi, dmask = _dmsa_grad_like(w, Pi, mask, g, kept)
@@ -193,8 +196,8 @@ register_autograd(_dmsa, _dmsa_backward, setup_context=_dmsa_setup)
 # %% ../../nbs/29_core.ipynb #54af0765
 def _count(name, sums):
     "Declare that the operation `name` computes so many sums of all codes"
-    op = getattr(torch.ops.wbattn, name)
-    flop_registry.pop(op, None)                      # this module may be imported twice
+    op = getattr(getattr(torch.ops, _space), name)
+    flop_registry.pop(op, None)                      # this page may be run again
     register_flop_formula(op)(lambda w, *rest, **more: 2*sums*math.prod(w))
 
 for _name, _sums in dict(tssa=3, tssa_grad=4, dmsa=1, dmsa_grad=3, causal_tssa=3, causal_tssa_grad=8).items():
