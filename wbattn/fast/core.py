@@ -87,7 +87,7 @@ def _tssa_grad(w:Tensor, temp:Tensor, g:Tensor, Pi:Tensor, kept:Tensor)->tuple[T
 
 @_tssa_grad.register_fake
 def _tssa_grad_like(w, temp, g, Pi, kept):
-    return torch.empty_like(w), w.new_empty(len(w), len(temp), dtype=torch.float64)
+    return torch.empty_like(w), w.new_empty(w.shape[0], len(temp), dtype=torch.float64)
 
 # %% ../../nbs/29_core.ipynb #ad5960e6
 def _tssa_setup(ctx, inputs, output): ctx.save_for_backward(*inputs, *output[1:])
@@ -130,7 +130,7 @@ def _causal_grad(
 
 @_causal_grad.register_fake
 def _causal_grad_like(w, temp, bias, rate, g, Pi, starts, by_rate):
-    dtemp = w.new_empty(len(w), len(temp), dtype=torch.float64)
+    dtemp = w.new_empty(w.shape[0], len(temp), dtype=torch.float64)
     return torch.empty_like(w), torch.empty_like(Pi), dtemp, torch.zeros_like(dtemp)
 
 # %% ../../nbs/29_core.ipynb #f97848c5
@@ -163,7 +163,7 @@ def _dmsa(w:Tensor, Pi:Tensor, mask:Tensor)->tuple[Tensor, Tensor]:
 
 @_dmsa.register_fake
 def _dmsa_like(w, Pi, mask):
-    return torch.empty_like(w), w.new_empty(len(w), w.shape[2] + mask.shape[1], dtype=torch.float64)
+    return torch.empty_like(w), w.new_empty(w.shape[0], w.shape[2] + mask.shape[1], dtype=torch.float64)
 
 # %% ../../nbs/29_core.ipynb #ba12a485
 @custom_op(f'{_space}::dmsa_grad', mutates_args=(), device_types='cpu')
