@@ -30,7 +30,8 @@ def place(
 ):
     "Row and column of this program."
     at = tl.program_id(0)
-    return (at % rows).to(tl.int64), at//rows
+    column = at//rows
+    return (at - column*rows).to(tl.int64), column
 
 # %% ../../nbs/24_triton.ipynb #5f0a2b11
 def launch(
@@ -234,4 +235,5 @@ def space(
     module:str,  # its `__name__`
 )->str:          # a namespace of PyTorch's operations
     "Where the kernels of a module are declared."
-    return 'wbattn_triton' + '_page'*(not module.startswith('wbattn.')) + '_interpreted'*interpreted
+    if not interpreted: return 'wbattn_triton' if module.startswith('wbattn.') else 'wbattn_triton_page'
+    return f'wbattn_interpreted_{sum(name.startswith("wbattn_interpreted") for name in vars(torch.ops))}'
