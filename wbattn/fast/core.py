@@ -100,11 +100,7 @@ def _tssa_grad_like(w, temp, g, Pi, kept):
     return torch.empty_like(w), w.new_empty(w.shape[0], len(temp), dtype=torch.float64)
 
 # %% ../../nbs/29_core.ipynb #ad5960e6
-def _keep(ctx, *tensors):
-    ctx.set_materialize_grads(False)
-    ctx.save_for_backward(*tensors)
-
-def _tssa_setup(ctx, inputs, output): _keep(ctx, *inputs, *output[1:])
+def _tssa_setup(ctx, inputs, output): ctx.save_for_backward(*inputs, *output[1:])
 
 def _tssa_backward(ctx, g, *_):
     w, temp, Pi, kept = ctx.saved_tensors
@@ -148,7 +144,7 @@ def _causal_grad_like(w, temp, bias, rate, g, Pi, starts, by_rate):
     return torch.empty_like(w), torch.empty_like(Pi), dtemp, torch.zeros_like(dtemp)
 
 # %% ../../nbs/29_core.ipynb #f97848c5
-def _causal_setup(ctx, inputs, output): _keep(ctx, *inputs, *output[1:])
+def _causal_setup(ctx, inputs, output): ctx.save_for_backward(*inputs, *output[1:])
 
 def _causal_backward(ctx, g, *_):
     w, temp, bias, rate, Pi, starts = ctx.saved_tensors
@@ -192,7 +188,7 @@ def _dmsa_grad_like(w, Pi, mask, g, kept):
     return torch.empty_like(w), torch.empty_like(Pi), torch.empty_like(mask, dtype=torch.float64)
 
 # %% ../../nbs/29_core.ipynb #3d707c38
-def _dmsa_setup(ctx, inputs, output): _keep(ctx, *inputs, output[1])
+def _dmsa_setup(ctx, inputs, output): ctx.save_for_backward(*inputs, output[1])
 
 def _dmsa_backward(ctx, g, *_):
     w, Pi, mask, kept = ctx.saved_tensors

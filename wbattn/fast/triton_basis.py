@@ -94,7 +94,6 @@ def _projected_grad_like(Y, W, G, eps): return Y.new_empty(Y.shape)
 # %% ../../nbs/26_triton_basis.ipynb #2606a0a3
 def _projected_setup(ctx, inputs, output):
     (Y, ctx.eps), (_, W) = inputs, output
-    ctx.set_materialize_grads(False)
     ctx.save_for_backward(Y, W)
 
 def _projected_backward(ctx, G, _):

@@ -177,9 +177,7 @@ def _attend_grad(w:Tensor, temp:Tensor, g:Tensor, Pi:Tensor, energy:Tensor, sums
 def _attend_grad_like(w, temp, g, Pi, energy, sums): return _attend_like(w, temp)[0], torch.empty_like(temp)
 
 # %% ../../nbs/25_triton_tssa.ipynb #2502a7d3
-def _attend_setup(ctx, inputs, output):
-    ctx.set_materialize_grads(False)                 # no gradients, not even zeros, by what is put out beside the update
-    ctx.save_for_backward(*inputs, *output[1:])
+def _attend_setup(ctx, inputs, output): ctx.save_for_backward(*inputs, *output[1:])
 
 def _attend_backward(ctx, g, *_):
     (w, temp, *kept), g = ctx.saved_tensors, g.transpose(1, 2)
