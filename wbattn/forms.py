@@ -6,9 +6,9 @@
 __all__ = ['transformed', 'operator', 'form', 'use', 'choose', 'explain', 'assert_form', 'assert_transforms']
 
 # %% ../nbs/05_forms.ipynb #dfdb8d1f
-import os, sys
+import math, os, sys
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from importlib import import_module
 from importlib.util import find_spec
 import torch
@@ -50,7 +50,8 @@ def operator(
 def _traced(op, *args, **kwargs):
     "The form that a compiler gets to see: one that is a single node of its graph where it fits, else plain."
     if op.beside is not None: _bring(op.beside)
-    for name in ('c', 'fused'):
+    transformed_too = torch._C._are_functorch_transforms_active()
+    for name in () if transformed_too else ('triton', 'c', 'fused'):
         f, fits = op.forms.get(name, (None, None))
         if f is not None and _forced in (None, name) and fits(*args, **kwargs)[0]: return f
     return op.plain
@@ -147,6 +148,20 @@ def explain(
     for f in FORMS:
         why = 'not available for this operator' if f not in forms else _fits(op, f, *args, **kwargs)[1]
         print(f'{"→" if f == chosen else " "} {f:8} {"runs" if f == chosen else why or "fits, but is not asked"}')
+
+# %% ../nbs/05_forms.ipynb #05f0c0a2
+def _sums(count, shape, *rest, **more): return 2*count*math.prod(shape)
+
+def count_operations(
+    space:str,   # where the operations are declared
+    **costs,     # by name: how many sums of all numbers of its first argument, or a function of the arguments' shapes
+):
+    "Declare what operations cost, for `torch.utils.flop_counter`."
+    from torch.utils.flop_counter import flop_registry, register_flop_formula
+    for name, cost in costs.items():
+        op = getattr(getattr(torch.ops, space), name)
+        flop_registry.pop(op, None)                     # a page may be run again
+        register_flop_formula(op)(cost if callable(cost) else partial(_sums, cost))
 
 # %% ../nbs/05_forms.ipynb #d818dd50
 def assert_form(

@@ -94,7 +94,8 @@ class RidgeBasis(Function):
     )->tuple:       # gradient for Y, None
         "The part of GL⁻¹ outside the span, each column made orthogonal to that of Y."
         Y, Q, L = ctx.saved_tensors
-        R = torch.linalg.solve_triangular(L, G - Q @ (Q.mT @ G), upper=False, left=False)
+        outside = G.mT - G.mT @ Q @ Q.mT                     # turned, as a sketch by rows lies in memory
+        R = torch.linalg.solve_triangular(L, outside.mT, upper=False, left=False)
         squares = torch.linalg.vecdot(Y, Y, dim=-2).clamp_min(next_to_nothing)
         along = torch.linalg.vecdot(Y, R, dim=-2) / squares
         return R.addcmul_(Y, along.unsqueeze(-2), value=-1), None

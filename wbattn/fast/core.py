@@ -12,11 +12,10 @@ from threading import Thread
 import torch
 from torch import Tensor
 from torch.library import custom_op, register_autograd
-from torch.utils.flop_counter import flop_registry, register_flop_formula
 from .. import fast
 from . import c_running, c_sums
 from .tssa import _again, _flat, _heads
-from ..forms import form
+from ..forms import count_operations, form
 from ..numerics import plain_grad
 from ..ops.causal import causal_token_statistics_attention
 from ..ops.dmsa import _check_codes, decoupled_attention
@@ -205,14 +204,7 @@ def _dmsa_again(inputs, g):
 register_autograd(_dmsa, _dmsa_backward, setup_context=_dmsa_setup)
 
 # %% ../../nbs/29_core.ipynb #54af0765
-def _count(name, sums):
-    "Declare that the operation `name` computes so many sums of all codes"
-    op = getattr(getattr(torch.ops, _space), name)
-    flop_registry.pop(op, None)                      # this page may be run again
-    register_flop_formula(op)(lambda w, *rest, **more: 2*sums*math.prod(w))
-
-for _name, _sums in dict(tssa=3, tssa_grad=4, dmsa=1, dmsa_grad=3, causal_tssa=3, causal_tssa_grad=8).items():
-    _count(_name, _sums)
+count_operations(_space, tssa=3, tssa_grad=4, dmsa=1, dmsa_grad=3, causal_tssa=3, causal_tssa_grad=8)
 
 # %% ../../nbs/29_core.ipynb #82db7851
 def _fits(w):

@@ -227,26 +227,78 @@ def _pick(
     "The rows or columns of these heads."
     return None if W is None else W.unflatten(dim, (h, -1)).index_select(dim, heads).flatten(dim, dim + 1)
 
-def _living(x, Pi, mask, qkv, proj, qkv_bias, proj_bias, sizes, heads):
+def _same_heads(x, Pi, mask, qkv, proj, qkv_bias, proj_bias, sizes, heads):
     "The update, computed from these heads alone"
     h = Pi.shape[1]
     maps = _pick(qkv, 0, h, heads), _pick(proj, 1, h, heads), _pick(qkv_bias, 0, h, heads), proj_bias
     return dmsa_update.plain(x, Pi[:, heads], mask[:, heads], *maps, sizes)
 
-# %% ../../nbs/21_fast_dmsa.ipynb #66159cb5
-_worth = 1024   # tokens with the same living heads
+# %% ../../nbs/21_fast_dmsa.ipynb #2114c0a2
+def _some(x): return [i for i, _ in chunks(*x.shape[:2], 2048)]                 # samples that go through together
 
-def _patterns(
+def _rows(M, heads): return M[heads].flatten(1, 2)                               # h p d, b k -> b kp d
+
+def _rows_grad(w, x, M, heads):
+    "Gradient by all rows `h p d`, for codes (or their gradients) `w: b n kp` and tokens `x: b n d`"
+    total = torch.zeros_like(M)
+    for i in _some(x):
+        each = torch.bmm(w[i].mT, x[i]).unflatten(1, (-1, M.shape[1]))
+        total = total.index_add(0, heads[i].flatten(), each.flatten(0, 1))
+    return total
+
+# %% ../../nbs/21_fast_dmsa.ipynb #2114c0a3
+class _ToHeads(Function):
+    "Codes `b n kp` of tokens `b n d`, by the rows `M: h p d` of each sample's own heads `b k`"
+    @staticmethod
+    def forward(ctx, x, M, heads):
+        ctx.save_for_backward(x, M, heads)
+        w = x.new_empty(*x.shape[:2], heads.shape[1]*M.shape[1])
+        for i in _some(x): torch.bmm(x[i], _rows(M, heads[i]).mT, out=w[i])
+        return w
+
+    @staticmethod
+    def backward(ctx, g):
+        x, M, heads = ctx.saved_tensors
+        return _FromHeads.apply(g, M, heads, None), _rows_grad(g, x, M, heads), None
+
+class _FromHeads(Function):
+    "Tokens `b n d` of codes `b n kp`, by the rows of each sample's own heads, plus a bias"
+    @staticmethod
+    def forward(ctx, w, M, heads, bias):
+        ctx.save_for_backward(w, M, heads)
+        y, start = w.new_empty(*w.shape[:2], M.shape[2]), w.new_zeros(M.shape[2]) if bias is None else bias
+        for i in _some(w): torch.baddbmm(start, w[i], _rows(M, heads[i]), out=y[i])
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        w, M, heads = ctx.saved_tensors
+        by_bias = g.sum((0, 1)) if ctx.needs_input_grad[3] else None
+        return _ToHeads.apply(g, M, heads), _rows_grad(w, g, M, heads), None, by_bias
+
+# %% ../../nbs/21_fast_dmsa.ipynb #2114c0a6
+def _own_heads(x, Pi, mask, qkv, proj, qkv_bias, proj_bias, sizes, heads):
+    "The update, computed from the heads `b k` of each sample"
+    h, mask = Pi.shape[1], torch.where(mask == 0, 0., mask).gather(1, heads)
+    Pi = Pi.gather(1, heads.unsqueeze(-1).expand(-1, -1, Pi.shape[2]))
+    w = _ToHeads.apply(x, qkv.unflatten(0, (h, -1)), heads)
+    if qkv_bias is not None: w = w + qkv_bias.unflatten(0, (h, -1))[heads].flatten(1).unsqueeze(1)
+    w = _flat(decoupled_attention(_heads(w, heads.shape[1]), Pi, mask, sizes))
+    return _FromHeads.apply(w, proj.mT.contiguous().unflatten(0, (h, -1)), heads, proj_bias)
+
+# %% ../../nbs/21_fast_dmsa.ipynb #66159cb5
+def _living_heads(
     mask:Tensor|None,  # `b h`
     n:int,             # tokens of each sample
-)->tuple|None:         # the patterns `k h` of living heads, and which of them each sample has `b`
-    "Which heads live together; None where all should be computed."
+)->Tensor|None:        # `k`, or `b k`, each sample's own; None for all heads
+    "Which heads to compute."
     if mask is None: return None
     alive = (mask != 0) | ~mask.isfinite()
     alive[:, 0] |= ~alive.any(1)                       # where none lives, one is computed
     if alive.all(): return None
-    patterns, which = alive.unique(dim=0, return_inverse=True)
-    return (patterns, which) if len(patterns) == 1 or len(mask)*n >= _worth*len(patterns) else None
+    if (alive == alive[:1]).all(): return alive[0].nonzero().flatten()
+    k, h = int(alive.sum(1).max()), alive.shape[1]
+    return alive.byte().topk(k).indices if 5*k*(n + 64) <= 4*h*n else None
 
 # %% ../../nbs/21_fast_dmsa.ipynb #8fb1859a
 def _fits_update(x, *others, **more):
@@ -265,12 +317,8 @@ def _dmsa_update_chunked(
     sizes:Tensor|None=None,        # how many tokens each row stands for `b n`
 )->Tensor:                         # `b n d`
     "`dmsa_update`, for each sample from its living heads alone."
-    maps, found = (qkv, proj, qkv_bias, proj_bias), _patterns(mask, x.shape[1])
-    if found is None: return dmsa_update.plain(x, Pi, mask, *maps, sizes)
-    patterns, which = found
-    if len(patterns) == 1: return _living(x, Pi, mask, *maps, sizes, patterns[0].nonzero().flatten())
-    rows, out = [(which == i).nonzero().flatten() for i in range(len(patterns))], []
-    for r, alive in zip(rows, patterns):
-        s = None if sizes is None else sizes[r]
-        out.append(_living(x.index_select(0, r), Pi[r], mask[r], *maps, s, alive.nonzero().flatten()))
-    return torch.cat(out).index_select(0, torch.cat(rows).argsort())
+    given, heads = (x, Pi, mask, qkv, proj, qkv_bias, proj_bias, sizes), _living_heads(mask, x.shape[1])
+    if heads is None: return dmsa_update.plain(*given)
+    if heads.dim() == 1: return _same_heads(*given, heads)
+    narrowed = torch.is_autocast_enabled('cpu') or len({t.dtype for t in (x, qkv, proj)}) > 1
+    return dmsa_update.plain(*given) if narrowed else _own_heads(*given, heads)

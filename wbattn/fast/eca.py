@@ -25,14 +25,14 @@ class _Weights(NamedTuple):
     bU:Tensor       # βU `d hp`
     P:Tensor        # projectors of the heads `b h p p`
     Q:Tensor        # basis of the sketch `b d R`
-    aQ:Tensor       # αQ `b d R`
+    aQ:Tensor|None  # αQ `b d R`; None among gradients
     E:Tensor|None   # α(I − QQᵀ) `b d d`, or None
     alpha:Tensor    # α
     eta:Tensor      # η
 
     def of(self, i):
         "Those of the samples `i`."
-        return self._replace(P=self.P[i], Q=self.Q[i], aQ=self.aQ[i], E=None if self.E is None else self.E[i])
+        return self._replace(P=self.P[i], Q=self.Q[i], **{k: t[i] for k in ('aQ', 'E') if (t := getattr(self, k)) is not None})
 
 # %% ../../nbs/23_fast_eca.ipynb #6518a4cc
 def _weights(S, Sr, U, alpha, beta, eta, h, eps, dense):
@@ -56,9 +56,9 @@ def _small_graph(S, U, alpha, beta, eta, h, rank, eps, dense, keep):
 # %% ../../nbs/23_fast_eca.ipynb #3e369526
 def _small_grads(w, grads, leaves):
     "Gradients of the leaves from those of the small matrices; the two parts of the sketch together"
-    used = ('bU', 'P', 'Q', 'aQ') if w.E is None else ('bU', 'P', 'E')
+    used = 'bU', 'P', 'Q' if w.E is None else 'E'
     outs, gouts = ([getattr(v, k) for k in used] for v in (w, grads))
-    gS, gSr, *rest = torch.autograd.grad(outs, leaves, gouts, retain_graph=True)
+    gS, gSr, *rest = torch.autograd.grad(outs, leaves, gouts, retain_graph=True, materialize_grads=True)
     gS[:, :gSr.shape[1]] += gSr
     return gS, *rest
 
@@ -94,15 +94,14 @@ def _forward_chunk(X, w, A, N, T, O):
 
 # %% ../../nbs/23_fast_eca.ipynb #dda776ec
 def _expansion_grads(X, G, w, T, grads, GQ, O):
-    "The expansion's part: writes the gradient of the tokens into O, adds those of E, or of Q, αQ and α"
+    "The expansion's part: writes the gradient of the tokens into O, adds that of E, or those of Q and α"
     if w.E is not None:
         grads.E.baddbmm_(X.mT, G)
         torch.bmm(G, w.E.mT, out=O)
         return
-    torch.bmm(G, w.aQ, out=GQ)
-    grads.alpha.add_(torch.linalg.vecdot(X, G).sum())
-    grads.Q.baddbmm_(X.mT, GQ, alpha=-1)
-    grads.aQ.baddbmm_(G.mT, T, alpha=-1)
+    torch.bmm(G, w.Q, out=GQ)
+    grads.alpha.add_(torch.linalg.vecdot(X, G).sum()).sub_(torch.linalg.vecdot(T, GQ).sum())
+    grads.Q.baddbmm_(X.mT, GQ.mul_(w.alpha), alpha=-1).baddbmm_(G.mT, w.alpha*T, alpha=-1)
     torch.mul(G, w.alpha, out=O).baddbmm_(GQ, w.Q.mT, alpha=-1)
 
 # %% ../../nbs/23_fast_eca.ipynb #a8bb9e4f
@@ -165,7 +164,7 @@ def _forward(x, w, keep):
 # %% ../../nbs/23_fast_eca.ipynb #d5d96a5c
 def _backward(x, g, w, A, T, logits):
     "Gradient of the tokens but for the sketch's, and those of the small matrices"
-    grads = _Weights(*(None if t is None else torch.zeros_like(t) for t in w))
+    grads = _Weights(*(None if t is None else torch.zeros_like(t) for t in w._replace(aQ=None)))
     s, c, parts = _parts(x, share=2)
     C, H, GQ = (w.U.new_empty(s, c, k) for k in (A.shape[-1], A.shape[-1], T.shape[-1]))
     gx = w.U.new_empty(x.shape)

@@ -6,7 +6,7 @@
 __all__ = ['tile', 'tiles']
 
 # %% ../../nbs/24_triton.ipynb #4c14fdfe
-import os, threading, warnings
+import math, threading, warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 import torch
@@ -22,28 +22,40 @@ def kernel(
     f,   # a function in Triton's language
 ):
     "Make a function a kernel; where there is no Triton it stays what it is."
-    return f if triton is None else triton.jit(f, do_not_specialize=['n', 'chunk', 'chunks', 'columns'])
+    return f if triton is None else triton.jit(f, do_not_specialize=['n', 'chunk', 'chunks', 'columns', 'rows'])
 
+@kernel
+def place(
+    rows,  # how many rows the grid has
+):
+    "Row and column of this program."
+    at = tl.program_id(0)
+    column = at//rows
+    return (at - column*rows).to(tl.int64), column
+
+# %% ../../nbs/24_triton.ipynb #5f0a2b11
 def launch(
-    kernel,       # what to run
-    grid,         # how many programs, along up to three axes
+    kernel,       # what to run; takes `rows` if the grid has columns
+    grid,         # how many programs: rows, or rows and columns
     x,            # its first argument; on the device where it runs
     *args,        # the other arguments
     **constants,  # what is compiled in
 ):
     "Run a kernel on the device of its first argument."
-    with torch.cuda.device_of(x): kernel[grid](x, *args, **constants, enable_fp_fusion=True)
+    if len(grid) == 2: constants['rows'] = grid[0]
+    with torch.cuda.device_of(x): kernel[math.prod(grid),](x, *args, **constants, enable_fp_fusion=True)
 
 # %% ../../nbs/24_triton.ipynb #f8089c47
+interpreted = triton is not None and not isinstance(place, triton.JITFunction)
+
 def obstacle(
     x,        # what a kernel would be given
 )->str:       # '' if there is none
     "Why Triton can't, or shouldn't, run on a tensor here."
     if triton is None: return 'Triton is not installed'
     if x.is_cuda: return ''
-    if not isinstance(tile, triton.JITFunction):
-        return '' if forced() == 'triton' else "Triton's interpreter is for tests: ask for the form by name"
-    return f'the tensor is on {x.device}, and Triton needs a GPU (or its interpreter, TRITON_INTERPRET=1)'
+    if interpreted: return '' if forced() == 'triton' else "Triton's interpreter is for tests: ask for the form by name"
+    return f'the tensor is on {x.device.type}, and Triton needs a GPU (or its interpreter, TRITON_INTERPRET=1)'
 
 dtypes = torch.float16, torch.bfloat16, torch.float32
 
@@ -56,8 +68,7 @@ def codes_unfit(
     if 0 in shape: return f'expected codes b h n p, nothing empty, got {tuple(w.shape)}'
     if power_of_two(h)*power_of_two(p) > 8192:
         return f'expected at most 8192 features, heads and their width each rounded up to a power of two; got {shape}'
-    most = 65535*tiling(h, p)[0]
-    return f'expected at most {most} tokens, got {n}' if n > most else ''
+    return f'expected at most {2**30} tokens, got {n}' if n > 2**30 else ''
 
 def fits(
     x,            # what a kernel would be given
@@ -183,30 +194,46 @@ class Trial:
         name:str,   # of the kernel, for the warning
         fast,       # what is tried
         plain,      # what it must agree with
-        inputs,     # `inputs(x)`: made-up inputs of the type, place and head shape of `x`
-        key,        # `key(x)`: that shape
+        inputs,     # `inputs(shape, dtype, device)`: made-up inputs for a head of that shape
+        key,        # `key(x)`: that shape, of what the kernel would be given
     ):
         self.name, self.fast, self.plain, self.inputs, self.key = name, fast, plain, inputs, key
         self.passed, self.lock = {}, threading.Lock()
 
-    def __call__(self, x)->bool:
-        key = self.key(x), x.dtype, x.device
+    def __call__(self, x)->bool: return self.verdict(self.key(x), x.dtype, x.device)
+
+    def verdict(self,
+        shape,   # of a head, as key(x) says
+        dtype,   # of what the kernel would be given
+        device,  # where that is
+    )->bool:     # did it pass?
+        "What the trial has shown; it is held now if it wasn't yet."
+        key = shape, dtype, device
         if key in self.passed: return self.passed[key]
-        if x.is_cuda and torch.cuda.is_current_stream_capturing(): return False   # a trial would break the CUDA graph
+        if device.type == 'cuda' and torch.cuda.is_current_stream_capturing(): return False   # it would break the CUDA graph
         with self.lock:
-            if key not in self.passed: self.passed[key] = self.run(x, *key)
+            if key not in self.passed: self.passed[key] = self.run(*key)
         return self.passed[key]
 
+    verdict._dynamo_marked_constant = True   # torch.compiler.assume_constant_result, without loading the compiler for it
+
     def run(self,
-        x,       # what the kernel would be given
-        shape,   # of a head, as key(x) says
-        dtype,   # of x
-        device,  # of x
+        shape,   # of a head
+        dtype,   # of what is tried
+        device,  # where
     )->bool:     # did it pass?
         "Try it, in a thread of its own."
         with ThreadPoolExecutor(1) as alone:
-            why = alone.submit(lambda: fault(self.fast, self.plain, self.inputs(x))).result()
+            why = alone.submit(lambda: fault(self.fast, self.plain, self.inputs(shape, dtype, device))).result()
         if why:
             on = f'on {device} for {dtype} and {shape}'
             warnings.warn(f'the Triton kernel {self.name} {why} {on}; PyTorch is used instead')
         return not why
+
+# %% ../../nbs/24_triton.ipynb #5f0a2b16
+def space(
+    module:str,  # its `__name__`
+)->str:          # a namespace of PyTorch's operations
+    "Where the kernels of a module are declared."
+    if not interpreted: return 'wbattn_triton' if module.startswith('wbattn.') else 'wbattn_triton_page'
+    return f'wbattn_interpreted_{sum(name.startswith("wbattn_interpreted") for name in vars(torch.ops))}'

@@ -8,11 +8,12 @@ __all__ = ['projector_kernel']
 # %% ../../nbs/26_triton_basis.ipynb #98fb146d
 from functools import partial
 import torch
-from torch.autograd import Function
-from wbattn.forms import form
+from torch import Tensor
+from torch.library import custom_op, register_autograd
+from wbattn.forms import count_operations, form
 from wbattn.numerics import plain_grad
 from wbattn.ops.basis import projector
-from wbattn.fast.triton import Trial, constexpr, dtypes, fits, kernel, launch, power_of_two, tl, wave
+from wbattn.fast.triton import Trial, constexpr, dtypes, fits, kernel, launch, power_of_two, space, tl, wave
 
 # %% ../../nbs/26_triton_basis.ipynb #67b97a18
 @kernel
@@ -64,28 +65,51 @@ def _project_grad(Y, W, G, dY, eps, p:constexpr, r:constexpr, P:constexpr, R:con
 def _sides(p, r): return dict(p=p, r=r, P=power_of_two(p), R=power_of_two(r), num_warps=4 if p <= 64 else 8)
 
 # %% ../../nbs/26_triton_basis.ipynb #0c1ca2f8
-class _Projector(Function):
-    "Ridge projectors `m p p` in float32 of contiguous sketches `m p r`."
-    @staticmethod
-    def forward(ctx, Y, eps):
-        m, p, r = Y.shape
-        W, proj = (torch.empty(m, k, p, dtype=torch.float32, device=Y.device) for k in (r, p))
-        launch(_project, (m,), Y, W, proj, eps, **_sides(p, r))
-        ctx.save_for_backward(Y, W)
-        ctx.eps = eps
-        return proj
+_space = space(__name__)
 
-    @staticmethod
-    def backward(ctx, G):
-        Y, W = ctx.saved_tensors
-        if torch.is_grad_enabled(): return *plain_grad(partial(projector.plain, eps=ctx.eps), (Y,), G), None
-        dY = torch.empty_like(Y)
-        launch(_project_grad, (len(Y),), Y, W, G.contiguous(), dY, ctx.eps, **_sides(*Y.shape[1:]))
-        return dY, None
+@custom_op(f'{_space}::projector', mutates_args=())
+def _projected(Y:Tensor, eps:float)->tuple[Tensor, Tensor]:
+    "Ridge projectors `m p p` of sketches `m p r`, and W `m r p`, in float32"
+    (m, p, r), (proj, W) = Y.shape, _projected_like(Y, eps)
+    launch(_project, (m,), Y.contiguous(), W, proj, eps, **_sides(p, r))
+    return proj, W
+
+@_projected.register_fake
+def _projected_like(Y, eps):
+    m, p, r = Y.shape
+    return tuple(Y.new_empty(m, k, p, dtype=torch.float32) for k in (p, r))
+
+# %% ../../nbs/26_triton_basis.ipynb #2606a0a2
+@custom_op(f'{_space}::projector_grad', mutates_args=())
+def _projected_grad(Y:Tensor, W:Tensor, G:Tensor, eps:float)->Tensor:
+    "Gradient by sketches `m p r`"
+    Y = Y.contiguous()
+    dY = torch.empty_like(Y)
+    launch(_project_grad, (len(Y),), Y, W, G.contiguous(), dY, eps, **_sides(*Y.shape[1:]))
+    return dY
+
+@_projected_grad.register_fake
+def _projected_grad_like(Y, W, G, eps): return Y.new_empty(Y.shape)
+
+# %% ../../nbs/26_triton_basis.ipynb #2606a0a3
+def _projected_setup(ctx, inputs, output):
+    (Y, ctx.eps), (_, W) = inputs, output
+    ctx.save_for_backward(Y, W)
+
+def _projected_backward(ctx, G, _):
+    Y, W = ctx.saved_tensors
+    if torch.is_grad_enabled(): return *plain_grad(partial(projector.plain, eps=ctx.eps), (Y,), G), None
+    return _projected_grad(Y, W, G, ctx.eps), None
+
+register_autograd(_projected, _projected_backward, setup_context=_projected_setup)
+
+# %% ../../nbs/26_triton_basis.ipynb #2606a0a4
+def _cost(Y, *rest, **more): return 2*Y[0]*Y[1]*Y[2]*(Y[1] + 2*Y[2])
+count_operations(_space, projector=_cost, projector_grad=_cost)
 
 # %% ../../nbs/26_triton_basis.ipynb #f5f6edb0
-_trial = Trial('projector', lambda Y: _Projector.apply(Y, 1e-2), partial(projector.plain, eps=1e-2),
-    lambda Y: [wave(3, *Y.shape[-2:], dtype=Y.dtype, device=Y.device)], lambda Y: tuple(Y.shape[-2:]))
+_trial = Trial('projector', lambda Y: _projected(Y, 1e-2)[0], partial(projector.plain, eps=1e-2),
+    lambda shape, dtype, device: [wave(3, *shape, dtype=dtype, device=device)], lambda Y: (int(Y.shape[-2]), int(Y.shape[-1])))
 
 def _sketch_unfit(Y):
     "Why there is no kernel for a sketch `... p r`; '' if there is one"
@@ -103,4 +127,4 @@ def projector_kernel(
     "Y(YᵀY + ε·diag(YᵀY))⁻¹Yᵀ of each sketch in float32, one program for each."
     if not eps >= 0: raise ValueError(f'the ridge eps must be ≥ 0, got {eps}')
     *lead, p, r = Y.shape
-    return _Projector.apply(Y.contiguous().reshape(-1, p, r), float(eps)).reshape(*lead, p, p)
+    return _projected(Y.reshape(-1, p, r), float(eps))[0].reshape(*lead, p, p)

@@ -9,24 +9,25 @@ __all__ = ['tssa_kernels', 'causal_tssa_kernels']
 from functools import partial
 import torch
 from torch import Tensor
-from wbattn.forms import form
+from torch.library import custom_op, register_autograd
+from wbattn.forms import count_operations, form
 from wbattn.numerics import plain_grad
 from wbattn.ops.causal import causal_token_statistics_attention
 from wbattn.ops.tssa import check_codes, token_statistics_attention
 from wbattn.fast.triton import (Trial, chunk_length, codes_unfit, constexpr, features_together, fits, kernel, launch,
-    strided, tile, tiles, tiling, tl, wave)
+    place, space, strided, tile, tiles, tiling, tl, wave)
 
 # %% ../../nbs/25_triton_tssa.ipynb #ba7c2199
 @kernel
-def _energy(w, wb, wh, wn, energy, n, chunk, h:constexpr, p:constexpr, L:constexpr, P:constexpr):
+def _energy(w, wb, wh, wn, energy, n, chunk, rows, h:constexpr, p:constexpr, L:constexpr, P:constexpr):
     "Σw² of one head over one chunk: `c b h p`."
-    head, c = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    head, c = place(rows)
     i = tl.arange(0, P)
     total = tl.zeros([L, P], tl.float32)
     for start in range(c*chunk, tl.minimum((c + 1)*chunk, n), L):
         x = tile(w, head, start, n, wb, wh, wn, h, p, L, P)
         total += x*x
-    tl.store(energy + (c*tl.num_programs(0) + head)*p + i, tl.sum(total, 0), mask=i < p)
+    tl.store(energy + (c*rows + head)*p + i, tl.sum(total, 0), mask=i < p)
 
 # %% ../../nbs/25_triton_tssa.ipynb #43730d06
 @kernel
@@ -38,10 +39,10 @@ def _softmax_heads(logits, inside, h:constexpr, H:constexpr):
 
 # %% ../../nbs/25_triton_tssa.ipynb #d0b3f47c
 @kernel
-def _assign(w, wb, wh, wn, temp, energy, Pi, sums, n, chunk,
+def _assign(w, wb, wh, wn, temp, energy, Pi, sums, n, chunk, rows,
             h:constexpr, p:constexpr, T:constexpr, H:constexpr, P:constexpr):
     "Π of one chunk `b h n`; its ΣΠw² and, after the last feature, ΣΠ: `c b h p+1`."
-    b, c = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    b, c = place(rows)
     k, i = tl.arange(0, H), tl.arange(0, P)
     table = (k < h)[:, None] & (i < p)
     tau = tl.load(temp + k, mask=k < h, other=0.)
@@ -55,42 +56,42 @@ def _assign(w, wb, wh, wn, temp, energy, Pi, sums, n, chunk,
         tl.store(Pi + (b*h + k)*n + t, pi, mask=inside)
         group += pi[:, :, None]*x*x
         size += pi
-    at = ((c*tl.num_programs(0) + b)*h + k)*(p + 1)
+    at = ((c*rows + b)*h + k)*(p + 1)
     tl.store(sums + at[:, None] + i, tl.sum(group, 0), mask=table)
     tl.store(sums + at + p, tl.sum(size, 0), mask=k < h)
 
 # %% ../../nbs/25_triton_tssa.ipynb #6b786ea9
 @kernel
-def _update(w, wb, wh, wn, Pi, sums, y, n, h:constexpr, p:constexpr, L:constexpr, P:constexpr):
+def _update(w, wb, wh, wn, Pi, sums, y, n, rows, h:constexpr, p:constexpr, L:constexpr, P:constexpr):
     "−Π·a·w, stored tokens first `b n h p`."
-    head, start = tl.program_id(0).to(tl.int64), tl.program_id(1)*L
-    t, i = start + tl.arange(0, L), tl.arange(0, P)
+    head, c = place(rows)
+    t, i = c*L + tl.arange(0, L), tl.arange(0, P)
     group = tl.load(sums + head*(p + 1) + i, mask=i < p, other=0.)
     size = tl.load(sums + head*(p + 1) + p) + 1e-8
-    x = tile(w, head, start, n, wb, wh, wn, h, p, L, P)
+    x = tile(w, head, c*L, n, wb, wh, wn, h, p, L, P)
     pi = tl.load(Pi + head*n + t, mask=t < n, other=0.)[:, None]
     at = (head//h*n + t)[:, None]*(h*p) + head % h*p + i
     tl.store(y + at, -x*pi*(size/(size + group)), mask=(t < n)[:, None] & (i < p))
 
 # %% ../../nbs/25_triton_tssa.ipynb #c787e475
 @kernel
-def _pull(w, wb, wh, wn, g, gb, gh, gn, Pi, pull, n, chunk, h:constexpr, p:constexpr, L:constexpr, P:constexpr):
+def _pull(w, wb, wh, wn, g, gb, gh, gn, Pi, pull, n, chunk, rows, h:constexpr, p:constexpr, L:constexpr, P:constexpr):
     "ΣgwΠ of one head over one chunk: `c b h p`."
-    head, c = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    head, c = place(rows)
     i = tl.arange(0, P)
     total = tl.zeros([L, P], tl.float32)
     for start in range(c*chunk, tl.minimum((c + 1)*chunk, n), L):
         t = start + tl.arange(0, L)
         pi = tl.load(Pi + head*n + t, mask=t < n, other=0.)[:, None]
         total += pi*tile(w, head, start, n, wb, wh, wn, h, p, L, P)*tile(g, head, start, n, gb, gh, gn, h, p, L, P)
-    tl.store(pull + (c*tl.num_programs(0) + head)*p + i, tl.sum(total, 0), mask=i < p)
+    tl.store(pull + (c*rows + head)*p + i, tl.sum(total, 0), mask=i < p)
 
 # %% ../../nbs/25_triton_tssa.ipynb #60f6f59e
 @kernel
-def _assign_grad(w, wb, wh, wn, g, gb, gh, gn, Pi, energy, sums, pull, dlogits, drift, n, chunk,
+def _assign_grad(w, wb, wh, wn, g, gb, gh, gn, Pi, energy, sums, pull, dlogits, drift, n, chunk, rows,
                  h:constexpr, p:constexpr, T:constexpr, H:constexpr, P:constexpr):
     "dℓ of one chunk `b h n`, and its part of q: `c b h p`."
-    b, c = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    b, c = place(rows)
     k, i = tl.arange(0, H), tl.arange(0, P)
     table, at = (k < h)[:, None] & (i < p), b*h + k
     group = tl.load(sums + at[:, None]*(p + 1) + i, mask=table, other=0.)
@@ -110,15 +111,15 @@ def _assign_grad(w, wb, wh, wn, g, gb, gh, gn, Pi, energy, sums, pull, dlogits, 
         tl.store(dlogits + at*n + t, dl, mask=inside)
         total += dl[:, :, None]*x*x
     s = tl.maximum(tl.load(energy + at[:, None]*p + i, mask=table, other=1.), 1e-24)
-    tl.store(drift + (c*tl.num_programs(0)*h + at)[:, None]*p + i, tl.sum(total, 0)/s, mask=table)
+    tl.store(drift + (c*rows*h + at)[:, None]*p + i, tl.sum(total, 0)/s, mask=table)
 
 # %% ../../nbs/25_triton_tssa.ipynb #1021dd60
 @kernel
-def _update_grad(w, wb, wh, wn, g, gb, gh, gn, temp, Pi, energy, sums, pull, dlogits, drift, dw, n,
+def _update_grad(w, wb, wh, wn, g, gb, gh, gn, temp, Pi, energy, sums, pull, dlogits, drift, dw, n, rows,
                  h:constexpr, p:constexpr, L:constexpr, P:constexpr):
     "dw, stored tokens first `b n h p`."
-    head, start = tl.program_id(0).to(tl.int64), tl.program_id(1)*L
-    t, i = start + tl.arange(0, L), tl.arange(0, P)
+    head, c = place(rows)
+    t, i = c*L + tl.arange(0, L), tl.arange(0, P)
     group = tl.load(sums + head*(p + 1) + i, mask=i < p, other=0.)
     size = tl.load(sums + head*(p + 1) + p) + 1e-8
     a = size/(size + group)
@@ -126,57 +127,77 @@ def _update_grad(w, wb, wh, wn, g, gb, gh, gn, temp, Pi, energy, sums, pull, dlo
     s = tl.load(energy + head*p + i, mask=i < p, other=1.)
     slope = tl.load(temp + head % h)/tl.maximum(s, 1e-24)
     ds = tl.where(s < 1e-24, 0., -slope*tl.load(drift + head*p + i, mask=i < p, other=0.))
-    x, y = tile(w, head, start, n, wb, wh, wn, h, p, L, P), tile(g, head, start, n, gb, gh, gn, h, p, L, P)
+    x, y = tile(w, head, c*L, n, wb, wh, wn, h, p, L, P), tile(g, head, c*L, n, gb, gh, gn, h, p, L, P)
     pi = tl.load(Pi + head*n + t, mask=t < n, other=0.)[:, None]
     dl = tl.load(dlogits + head*n + t, mask=t < n, other=0.)[:, None]
     at = (head//h*n + t)[:, None]*(h*p) + head % h*p + i
     tl.store(dw + at, 2*x*(pi*delta + dl*slope + ds) - y*pi*a, mask=(t < n)[:, None] & (i < p))
 
 # %% ../../nbs/25_triton_tssa.ipynb #e84522d2
-class _TSSA(torch.autograd.Function):
-    "Token-statistics attention of codes `b h n p`, temp `h` in float32."
-    @staticmethod
-    def forward(ctx, w, temp):
-        (b, h, n, p), new = w.shape, partial(torch.empty, dtype=torch.float32, device=w.device)
-        L, one, all_heads = tiling(h, p)
-        chunk = chunk_length(b, n)
-        c = -(-n//chunk)
-        energy, Pi, sums, y = new(c, b, h, p), new(b, h, n), new(c, b, h, p + 1), new(b, n, h, p, dtype=w.dtype)
-        launch(_energy, (b*h, c), *strided(w), energy, n, chunk, **one)
-        energy = energy.sum(0)
-        launch(_assign, (b, c), *strided(w), temp, energy, Pi, sums, n, chunk, **all_heads)
-        sums = sums.sum(0)
-        launch(_update, (b*h, -(-n//L)), *strided(w), Pi, sums, y, n, **one)
-        ctx.save_for_backward(w, temp, Pi, energy, sums)
-        return y.transpose(1, 2)
+_space = space(__name__)
 
-    @staticmethod
-    def backward(ctx, g):
-        w, temp, Pi, energy, sums = ctx.saved_tensors
-        if torch.is_grad_enabled(): return plain_grad(token_statistics_attention.plain, (w, temp), g)
-        g = features_together(g)
-        (b, h, n, p), new = w.shape, partial(torch.empty, dtype=torch.float32, device=w.device)
-        L, one, all_heads = tiling(h, p)
-        chunk = chunk_length(b, n)
-        c = -(-n//chunk)
-        pull, dlogits, drift, dw = new(c, b, h, p), new(b, h, n), new(c, b, h, p), new(b, n, h, p, dtype=w.dtype)
-        both = *strided(w), *strided(g)
-        launch(_pull, (b*h, c), *both, Pi, pull, n, chunk, **one)
-        pull = pull.sum(0)
-        launch(_assign_grad, (b, c), *both, Pi, energy, sums, pull, dlogits, drift, n, chunk, **all_heads)
-        drift = drift.sum(0)
-        launch(_update_grad, (b*h, -(-n//L)), *both, temp, Pi, energy, sums, pull, dlogits, drift, dw, n, **one)
-        return dw.transpose(1, 2), drift.sum((0, 2))
+@custom_op(f'{_space}::tssa', mutates_args=())
+def _attend(w:Tensor, temp:Tensor)->tuple[Tensor, Tensor, Tensor, Tensor]:
+    "Update `b n h p` of codes `b h n p`, temp `h` in float32; Π `b h n`; energies `b h p`; ΣΠw² and ΣΠ `b h p+1`"
+    (b, h, n, p), new, w = w.shape, partial(torch.empty, dtype=torch.float32, device=w.device), features_together(w)
+    L, one, all_heads = tiling(h, p)
+    chunk = chunk_length(b, n)
+    c = -(-n//chunk)
+    energy, Pi, sums, y = new(c, b, h, p), new(b, h, n), new(c, b, h, p + 1), new(b, n, h, p, dtype=w.dtype)
+    launch(_energy, (b*h, c), *strided(w), energy, n, chunk, **one)
+    energy = energy.sum(0)
+    launch(_assign, (b, c), *strided(w), temp, energy, Pi, sums, n, chunk, **all_heads)
+    sums = sums.sum(0)
+    launch(_update, (b*h, -(-n//L)), *strided(w), Pi, sums, y, n, **one)
+    return y, Pi, energy, sums
+
+@_attend.register_fake
+def _attend_like(w, temp):
+    (b, h, n, p), new = w.shape, partial(w.new_empty, dtype=torch.float32)
+    return w.new_empty(b, n, h, p), new(b, h, n), new(b, h, p), new(b, h, p + 1)
+
+# %% ../../nbs/25_triton_tssa.ipynb #2502a7d2
+@custom_op(f'{_space}::tssa_grad', mutates_args=())
+def _attend_grad(w:Tensor, temp:Tensor, g:Tensor, Pi:Tensor, energy:Tensor, sums:Tensor)->tuple[Tensor, Tensor]:
+    "Gradients by codes, laid out as `b n h p`, and by temperatures `h`"
+    (b, h, n, p), new = w.shape, partial(torch.empty, dtype=torch.float32, device=w.device)
+    L, one, all_heads = tiling(h, p)
+    chunk = chunk_length(b, n)
+    c = -(-n//chunk)
+    pull, dlogits, drift, dw = new(c, b, h, p), new(b, h, n), new(c, b, h, p), new(b, n, h, p, dtype=w.dtype)
+    both = *strided(features_together(w)), *strided(features_together(g))
+    launch(_pull, (b*h, c), *both, Pi, pull, n, chunk, **one)
+    pull = pull.sum(0)
+    launch(_assign_grad, (b, c), *both, Pi, energy, sums, pull, dlogits, drift, n, chunk, **all_heads)
+    drift = drift.sum(0)
+    launch(_update_grad, (b*h, -(-n//L)), *both, temp, Pi, energy, sums, pull, dlogits, drift, dw, n, **one)
+    return dw, drift.sum((0, 2))
+
+@_attend_grad.register_fake
+def _attend_grad_like(w, temp, g, Pi, energy, sums): return _attend_like(w, temp)[0], torch.empty_like(temp)
+
+# %% ../../nbs/25_triton_tssa.ipynb #2502a7d3
+def _attend_setup(ctx, inputs, output): ctx.save_for_backward(*inputs, *output[1:])
+
+def _attend_backward(ctx, g, *_):
+    (w, temp, *kept), g = ctx.saved_tensors, g.transpose(1, 2)
+    if torch.is_grad_enabled(): return plain_grad(token_statistics_attention.plain, (w, temp), g)
+    dw, dtemp = _attend_grad(w, temp, g, *kept)
+    return dw.transpose(1, 2), dtemp
+
+register_autograd(_attend, _attend_backward, setup_context=_attend_setup)
 
 # %% ../../nbs/25_triton_tssa.ipynb #f905bfb0
-def _trial_inputs(count, w):
-    "Codes of the type, place and head shape of `w`, temperatures, biases: `count` of these"
-    (h, p), made = _head_shape(w), partial(wave, device=w.device)
-    return [made(1, 100, h, p, dtype=w.dtype).transpose(1, 2), made(h), made(h, 100)][:count]
+def _trial_inputs(count, shape, dtype, device):
+    "Codes of these heads, temperatures, biases: `count` of these"
+    (h, p), made = shape, partial(wave, device=device)
+    return [made(1, 100, h, p, dtype=dtype).transpose(1, 2), made(h), made(h, 100)][:count]
 
-def _head_shape(w): return w.shape[-3], w.shape[-1]
+def _head_shape(w): return int(w.shape[-3]), int(w.shape[-1])
 
-_try_tssa = Trial('tssa', _TSSA.apply, token_statistics_attention.plain, partial(_trial_inputs, 2), _head_shape)
+def _attended(w, temp): return _attend(w, temp)[0].transpose(1, 2)
+
+_try_tssa = Trial('tssa', _attended, token_statistics_attention.plain, partial(_trial_inputs, 2), _head_shape)
 
 @form(token_statistics_attention, 'triton', lambda w, temp, sizes=None: fits(
     w, codes_unfit(w) if sizes is None else 'sizes are given', _try_tssa))
@@ -187,7 +208,7 @@ def tssa_kernels(
 )->Tensor:        # `b h n p`
     "Token-statistics attention in three sweeps, and three for its gradient; laid out in memory as `b n h p`."
     temp = check_codes(w, temp).float().flatten()
-    return _TSSA.apply(features_together(w).reshape(-1, *w.shape[-3:]), temp).reshape(w.shape)
+    return _attended(features_together(w).reshape(-1, *w.shape[-3:]), temp).reshape(w.shape)
 
 # %% ../../nbs/25_triton_tssa.ipynb #c57eeb75
 @kernel
@@ -212,12 +233,12 @@ def _others(x, reverse=False):
 
 # %% ../../nbs/25_triton_tssa.ipynb #9592b37d
 @kernel
-def _causal_assign(w, wb, wh, wn, temp, bias, bh, bn, energy, Pi, sums, n, chunk,
+def _causal_assign(w, wb, wh, wn, temp, bias, bh, bn, energy, Pi, sums, n, chunk, rows,
                    h:constexpr, p:constexpr, T:constexpr, H:constexpr, P:constexpr):
     "As `_assign`, with running energies."
-    b, c = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    b, c = place(rows)
     k, i = tl.arange(0, H), tl.arange(0, P)
-    table, at = (k < h)[:, None] & (i < p), (c*tl.num_programs(0) + b)*h + k
+    table, at = (k < h)[:, None] & (i < p), (c*rows + b)*h + k
     tau = tl.load(temp + k, mask=k < h, other=0.)
     carry = tl.load(energy + at[:, None]*p + i, mask=table, other=0.)
     group, size = tl.zeros([H, P], tl.float32), tl.zeros([H], tl.float32)
@@ -226,7 +247,7 @@ def _causal_assign(w, wb, wh, wn, temp, bias, bh, bn, energy, Pi, sums, n, chunk
         inside = (t < n) & (k < h)
         x = tiles(w, b, start, n, wb, wh, wn, h, p, T, H, P)
         share = tl.sum(x*x/tl.maximum(tl.cumsum(x*x, 0) + carry, 1e-24), 2)
-        share += tl.load(bias + k*bh + t*bn, mask=inside, other=0.)
+        share += tl.load(bias + k.to(tl.int64)*bh + t.to(tl.int64)*bn, mask=inside, other=0.)
         pi = _softmax_heads(tau*share, inside, h, H)
         tl.store(Pi + (b*h + k)*n + t, pi, mask=inside)
         carry += tl.sum(x*x, 0)
@@ -244,13 +265,13 @@ def _running(x, pi, sums, p:constexpr, P:constexpr):
     return group, (tl.cumsum(pi, 0) + tl.load(sums + p))[:, None] + 1e-8
 
 @kernel
-def _causal_update(w, wb, wh, wn, Pi, sums, y, n, h:constexpr, p:constexpr, L:constexpr, P:constexpr):
+def _causal_update(w, wb, wh, wn, Pi, sums, y, n, rows, h:constexpr, p:constexpr, L:constexpr, P:constexpr):
     "As `_update`, with running sums."
-    head, c = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    head, c = place(rows)
     t, i = c*L + tl.arange(0, L), tl.arange(0, P)
     x = tile(w, head, c*L, n, wb, wh, wn, h, p, L, P)
     pi = tl.load(Pi + head*n + t, mask=t < n, other=0.)
-    group, size = _running(x, pi, sums + (c*tl.num_programs(0) + head)*(p + 1), p, P)
+    group, size = _running(x, pi, sums + (c*rows + head)*(p + 1), p, P)
     at = (head//h*n + t)[:, None]*(h*p) + head % h*p + i
     tl.store(y + at, -x*pi[:, None]*(size/(size + group)), mask=(t < n)[:, None] & (i < p))
 
@@ -263,27 +284,27 @@ def _sum_grads(x, y, pi, group, size):
 
 # %% ../../nbs/25_triton_tssa.ipynb #00d82598
 @kernel
-def _causal_pull(w, wb, wh, wn, g, gb, gh, gn, Pi, sums, pull, n, h:constexpr, p:constexpr, L:constexpr, P:constexpr):
+def _causal_pull(w, wb, wh, wn, g, gb, gh, gn, Pi, sums, pull, n, rows, h:constexpr, p:constexpr, L:constexpr, P:constexpr):
     "Their sums over one chunk of one head: `c b h p+1`."
-    head, c = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    head, c = place(rows)
     t, i = c*L + tl.arange(0, L), tl.arange(0, P)
     x, y = tile(w, head, c*L, n, wb, wh, wn, h, p, L, P), tile(g, head, c*L, n, gb, gh, gn, h, p, L, P)
     pi = tl.load(Pi + head*n + t, mask=t < n, other=0.)
-    at = (c*tl.num_programs(0) + head)*(p + 1)
+    at = (c*rows + head)*(p + 1)
     group, size = _running(x, pi, sums + at, p, P)
     dgroup, dsize = _sum_grads(x, y, pi, group, size)
     tl.store(pull + at + i, tl.sum(dgroup, 0), mask=i < p)
     tl.store(pull + at + p, tl.sum(dsize, 0))
 
 @kernel
-def _causal_member_grad(w, wb, wh, wn, g, gb, gh, gn, Pi, sums, pull, dPi, n,
+def _causal_member_grad(w, wb, wh, wn, g, gb, gh, gn, Pi, sums, pull, dPi, n, rows,
                         h:constexpr, p:constexpr, L:constexpr, P:constexpr):
     "dΠ `b h n`."
-    head, c = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    head, c = place(rows)
     t, i = c*L + tl.arange(0, L), tl.arange(0, P)
     x, y = tile(w, head, c*L, n, wb, wh, wn, h, p, L, P), tile(g, head, c*L, n, gb, gh, gn, h, p, L, P)
     pi = tl.load(Pi + head*n + t, mask=t < n, other=0.)
-    at = (c*tl.num_programs(0) + head)*(p + 1)
+    at = (c*rows + head)*(p + 1)
     group, size = _running(x, pi, sums + at, p, P)
     dgroup, dsize = _sum_grads(x, y, pi, group, size)
     dgroup = tl.cumsum(dgroup, 0, reverse=True) + tl.load(pull + at + i, mask=i < p, other=0.)
@@ -293,12 +314,12 @@ def _causal_member_grad(w, wb, wh, wn, g, gb, gh, gn, Pi, sums, pull, dPi, n,
 
 # %% ../../nbs/25_triton_tssa.ipynb #bd391ec0
 @kernel
-def _causal_assign_grad(w, wb, wh, wn, temp, bias, bh, bn, energy, Pi, dPi, dlogits, drift, n, chunk,
+def _causal_assign_grad(w, wb, wh, wn, temp, bias, bh, bn, energy, Pi, dPi, dlogits, drift, n, chunk, rows,
                         h:constexpr, p:constexpr, T:constexpr, H:constexpr, P:constexpr):
     "dℓ of one chunk `b h n`; its part of −ε and, after the last feature, of dτ: `c b h p+1`."
-    b, c = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    b, c = place(rows)
     k, i = tl.arange(0, H), tl.arange(0, P)
-    table, at = (k < h)[:, None] & (i < p), (c*tl.num_programs(0) + b)*h + k
+    table, at = (k < h)[:, None] & (i < p), (c*rows + b)*h + k
     tau = tl.load(temp + k, mask=k < h, other=0.)
     carry = tl.load(energy + at[:, None]*p + i, mask=table, other=0.)
     total, dtemp = tl.zeros([H, P], tl.float32), tl.zeros([H], tl.float32)
@@ -312,7 +333,7 @@ def _causal_assign_grad(w, wb, wh, wn, temp, bias, bh, bn, energy, Pi, dPi, dlog
         x = tiles(w, b, start, n, wb, wh, wn, h, p, T, H, P)
         e = tl.cumsum(x*x, 0) + carry
         s = tl.maximum(e, 1e-24)
-        share = tl.sum(x*x/s, 2) + tl.load(bias + k*bh + t*bn, mask=inside, other=0.)
+        share = tl.sum(x*x/s, 2) + tl.load(bias + k.to(tl.int64)*bh + t.to(tl.int64)*bn, mask=inside, other=0.)
         carry += tl.sum(x*x, 0)
         dtemp += tl.sum(dl*share, 0)
         total += tl.sum(tl.where(e < 1e-24, 0., (tau*dl)[:, :, None]*(x*x/s)/s), 0)
@@ -321,15 +342,15 @@ def _causal_assign_grad(w, wb, wh, wn, temp, bias, bh, bn, energy, Pi, dPi, dlog
 
 # %% ../../nbs/25_triton_tssa.ipynb #5377132e
 @kernel
-def _causal_update_grad(w, wb, wh, wn, g, gb, gh, gn, temp, energy, Pi, sums, pull, dlogits, drift, dw, n,
+def _causal_update_grad(w, wb, wh, wn, g, gb, gh, gn, temp, energy, Pi, sums, pull, dlogits, drift, dw, n, rows,
                         h:constexpr, p:constexpr, L:constexpr, P:constexpr):
     "As `_update_grad`, with running sums."
-    head, c = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    head, c = place(rows)
     t, i = c*L + tl.arange(0, L), tl.arange(0, P)
     x, y = tile(w, head, c*L, n, wb, wh, wn, h, p, L, P), tile(g, head, c*L, n, gb, gh, gn, h, p, L, P)
     pi = tl.load(Pi + head*n + t, mask=t < n, other=0.)
     dl = tl.load(dlogits + head*n + t, mask=t < n, other=0.)[:, None]
-    at = c*tl.num_programs(0) + head
+    at = c*rows + head
     group, size = _running(x, pi, sums + at*(p + 1), p, P)
     dgroup, dsize = _sum_grads(x, y, pi, group, size)
     dgroup = tl.cumsum(dgroup, 0, reverse=True) + tl.load(pull + at*(p + 1) + i, mask=i < p, other=0.)
@@ -343,45 +364,68 @@ def _causal_update_grad(w, wb, wh, wn, g, gb, gh, gn, temp, energy, Pi, sums, pu
     tl.store(dw + to, grad, mask=(t < n)[:, None] & (i < p))
 
 # %% ../../nbs/25_triton_tssa.ipynb #613f4142
-class _CausalTSSA(torch.autograd.Function):
-    "Causal token-statistics attention of codes `b h n p`, temp `h` and bias `h n` in float32."
-    @staticmethod
-    def forward(ctx, w, temp, bias):
-        (b, h, n, p), new = w.shape, partial(torch.empty, dtype=torch.float32, device=w.device)
-        L, one, all_heads = tiling(h, p)
-        c = -(-n//L)
-        energy, Pi, sums, y = new(c, b, h, p), new(b, h, n), new(c, b, h, p + 1), new(b, n, h, p, dtype=w.dtype)
-        launch(_energy, (b*h, c), *strided(w), energy, n, L, **one)
-        energy = _others(energy)
-        launch(_causal_assign, (b, c), *strided(w), temp, bias, *bias.stride(), energy, Pi, sums, n, L, **all_heads)
-        sums = _others(sums)
-        launch(_causal_update, (b*h, c), *strided(w), Pi, sums, y, n, **one)
-        ctx.save_for_backward(w, temp, bias, Pi, energy, sums)
-        return y.transpose(1, 2)
+@custom_op(f'{_space}::causal_tssa', mutates_args=())
+def _causal(w:Tensor, temp:Tensor, bias:Tensor)->tuple[Tensor, Tensor, Tensor, Tensor]:
+    "Update `b n h p` of codes `b h n p`, temp `h`, bias `h n` in float32; Π `b h n`; sums before each chunk"
+    (b, h, n, p), new, w = w.shape, partial(torch.empty, dtype=torch.float32, device=w.device), features_together(w)
+    L, one, all_heads = tiling(h, p)
+    c = -(-n//L)
+    energy, Pi, sums, y = new(c, b, h, p), new(b, h, n), new(c, b, h, p + 1), new(b, n, h, p, dtype=w.dtype)
+    launch(_energy, (b*h, c), *strided(w), energy, n, L, **one)
+    energy = _others(energy)
+    launch(_causal_assign, (b, c), *strided(w), temp, bias, *bias.stride(), energy, Pi, sums, n, L, **all_heads)
+    sums = _others(sums)
+    launch(_causal_update, (b*h, c), *strided(w), Pi, sums, y, n, **one)
+    return y, Pi, energy, sums
 
-    @staticmethod
-    def backward(ctx, g):
-        w, temp, bias, Pi, energy, sums = ctx.saved_tensors
-        if torch.is_grad_enabled(): return plain_grad(causal_token_statistics_attention.plain, (w, temp, bias), g)
-        g = features_together(g)
-        (b, h, n, p), new = w.shape, partial(torch.empty, dtype=torch.float32, device=w.device)
-        L, one, all_heads = tiling(h, p)
-        c = -(-n//L)
-        pull, drift, dw = new(c, b, h, p + 1), new(c, b, h, p + 1), new(b, n, h, p, dtype=w.dtype)
-        dPi, dlogits = new(b, h, n), new(b, h, n)
-        both = *strided(w), *strided(g)
-        launch(_causal_pull, (b*h, c), *both, Pi, sums, pull, n, **one)
-        pull = _others(pull, reverse=True)
-        launch(_causal_member_grad, (b*h, c), *both, Pi, sums, pull, dPi, n, **one)
-        launch(_causal_assign_grad, (b, c), *strided(w), temp, bias, *bias.stride(), energy, Pi, dPi, dlogits, drift,
-               n, L, **all_heads)
-        dtemp, drift = drift[..., p].sum((0, 1)), _others(drift, reverse=True)
-        launch(_causal_update_grad, (b*h, c), *both, temp, energy, Pi, sums, pull, dlogits, drift, dw, n, **one)
-        return dw.transpose(1, 2), dtemp, temp[:, None]*dlogits.sum(0) if ctx.needs_input_grad[2] else None
+@_causal.register_fake
+def _causal_like(w, temp, bias):
+    (b, h, n, p), new = w.shape, partial(w.new_empty, dtype=torch.float32)
+    L = tiling(*_head_shape(w))[0]
+    c = (n + L - 1)//L
+    return w.new_empty(b, n, h, p), new(b, h, n), new(c, b, h, p), new(c, b, h, p + 1)
+
+# %% ../../nbs/25_triton_tssa.ipynb #2502a7d5
+@custom_op(f'{_space}::causal_tssa_grad', mutates_args=())
+def _causal_grad(
+    w:Tensor, temp:Tensor, bias:Tensor, g:Tensor, Pi:Tensor, energy:Tensor, sums:Tensor,
+)->tuple[Tensor, Tensor, Tensor]:
+    "Gradients by codes, laid out as `b n h p`, by temperatures `h`, and by logits `b h n`"
+    (b, h, n, p), new = w.shape, partial(torch.empty, dtype=torch.float32, device=w.device)
+    L, one, all_heads = tiling(h, p)
+    c = -(-n//L)
+    pull, drift, dw = new(c, b, h, p + 1), new(c, b, h, p + 1), new(b, n, h, p, dtype=w.dtype)
+    dPi, dlogits = new(b, h, n), new(b, h, n)
+    both = *strided(features_together(w)), *strided(features_together(g))
+    launch(_causal_pull, (b*h, c), *both, Pi, sums, pull, n, **one)
+    pull = _others(pull, reverse=True)
+    launch(_causal_member_grad, (b*h, c), *both, Pi, sums, pull, dPi, n, **one)
+    launch(_causal_assign_grad, (b, c), *both[:4], temp, bias, *bias.stride(), energy, Pi, dPi, dlogits, drift,
+           n, L, **all_heads)
+    dtemp, drift = drift[..., p].sum((0, 1)), _others(drift, reverse=True)
+    launch(_causal_update_grad, (b*h, c), *both, temp, energy, Pi, sums, pull, dlogits, drift, dw, n, **one)
+    return dw, dtemp, dlogits
+
+@_causal_grad.register_fake
+def _causal_grad_like(w, temp, bias, g, Pi, energy, sums):
+    return _causal_like(w, temp, bias)[0], torch.empty_like(temp), torch.empty_like(Pi)
+
+# %% ../../nbs/25_triton_tssa.ipynb #2502a7d7
+def _causal_backward(ctx, g, *_):
+    (w, temp, bias, *kept), g = ctx.saved_tensors, g.transpose(1, 2)
+    if torch.is_grad_enabled(): return plain_grad(causal_token_statistics_attention.plain, (w, temp, bias), g)
+    dw, dtemp, dlogits = _causal_grad(w, temp, bias, g, *kept)
+    return dw.transpose(1, 2), dtemp, temp[:, None]*dlogits.sum(0) if ctx.needs_input_grad[2] else None
+
+register_autograd(_causal, _causal_backward, setup_context=_attend_setup)
+
+# %% ../../nbs/25_triton_tssa.ipynb #2502a7d9
+count_operations(_space, tssa=3, tssa_grad=4, causal_tssa=3, causal_tssa_grad=8)
 
 # %% ../../nbs/25_triton_tssa.ipynb #60d8a2c7
-_try_causal = Trial('causal_tssa', _CausalTSSA.apply, causal_token_statistics_attention.plain,
-                    partial(_trial_inputs, 3), _head_shape)
+def _caused(w, temp, bias): return _causal(w, temp, bias)[0].transpose(1, 2)
+
+_try_causal = Trial('causal_tssa', _caused, causal_token_statistics_attention.plain, partial(_trial_inputs, 3), _head_shape)
 
 def _fits_causal(w, temp, bias=None, half_life=None):
     return fits(w, codes_unfit(w), _try_causal) if half_life is None else (False, 'its sums fade')
@@ -397,4 +441,4 @@ def causal_tssa_kernels(
     if half_life is not None: raise ValueError(f'half_life must be None in kernels, got {half_life}')
     temp = check_codes(w, temp, bias).float().flatten()
     bias = torch.zeros((), device=w.device).expand(w.shape[-3:-1]) if bias is None else bias.float()
-    return _CausalTSSA.apply(features_together(w).reshape(-1, *w.shape[-3:]), temp, bias).reshape(w.shape)
+    return _caused(features_together(w).reshape(-1, *w.shape[-3:]), temp, bias).reshape(w.shape)
