@@ -2,6 +2,7 @@
 import ast, sys
 from configparser import ConfigParser
 from pathlib import Path
+from zlib import crc32
 
 from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
@@ -13,15 +14,18 @@ cfg = parser['DEFAULT']
 requirements, dev_requirements = cfg['requirements'].split(), cfg['dev_requirements'].split()
 pythons = ['3.11', '3.12', '3.13']
 
+def core_source():
+    "The C core: the strings of wbattn/fast/c_*.py put together"
+    modules = [ast.parse((here/f'wbattn/fast/{name}.py').read_text(encoding='utf-8')) for name in ('c_sums', 'c_running')]
+    cells = [n for m in modules for n in m.body if isinstance(n, (ast.Assign, ast.AugAssign))]
+    return ''.join(ast.literal_eval(n.value) for n in cells if ast.unparse(n).startswith('_source'))
+
 class BuildCore(build_ext):
-    "Writes core.c, the strings of wbattn/fast/c_*.py put together, and builds it where there is a compiler."
+    "Writes core.c and builds it where there is a compiler."
     def run(self):
-        source = ''
-        for name in ('c_sums', 'c_running'):
-            module = ast.parse((here/f'wbattn/fast/{name}.py').read_text(encoding='utf-8'))
-            cells = [n for n in module.body if isinstance(n, (ast.Assign, ast.AugAssign))]
-            source += ''.join(ast.literal_eval(n.value) for n in cells if ast.unparse(n).startswith('_source'))
+        source = core_source()
         (here/'build').mkdir(exist_ok=True)
+        for ext in self.extensions: ext.define_macros = [('SOURCE', f'{crc32(source.encode())}u')]   # which text it was built from
         (here/'build/core.c').write_text(source, encoding='utf-8')
         super().run()
 

@@ -6,7 +6,7 @@
 __all__ = ['token_statistics_in_c', 'causal_token_statistics_in_c', 'decoupled_attention_in_c']
 
 # %% ../../nbs/29_core.ipynb #554b19f7
-import ctypes, math, re
+import ctypes, math, re, zlib
 from pathlib import Path
 from threading import Thread
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.library import custom_op, register_autograd
 from torch.utils.flop_counter import flop_registry, register_flop_formula
 from .. import fast
-from . import c_sums
+from . import c_running, c_sums
 from .tssa import _again, _flat, _heads
 from ..forms import form
 from ..numerics import plain_grad
@@ -26,12 +26,23 @@ from ..ops.tssa import check_codes, token_statistics_attention
 # %% ../../nbs/29_core.ipynb #6d15caa5
 _block = int(re.search(r'#define BLOCK (\d+)', c_sums._source)[1])
 
+_checksum = zlib.crc32((c_sums._source + c_running._source).encode())
+
+def _built_from(library):
+    "Checksum of the text that a library was built from"
+    number = ctypes.c_uint()
+    library.core_source(ctypes.byref(number))
+    return number.value
+
 def _load(folder:Path):
     "The library in a folder, or None; and why there is none"
     found = sorted(folder.glob('_core*.so')) + sorted(folder.glob('_core*.pyd'))
     if not found: return None, 'the C core is not built: installing wbattn where there is a C compiler builds it'
-    try: return ctypes.CDLL(str(found[0])), ''
-    except OSError as e: return None, f'the C core cannot be loaded: {e}'
+    try:
+        library = ctypes.CDLL(str(found[0]))
+        if _built_from(library) == _checksum: return library, ''
+    except (OSError, AttributeError) as e: return None, f'the C core cannot be loaded: {e}'
+    return None, 'the C core was built from another text than this: install wbattn again'
 
 _library, _missing = _load(Path(fast.__path__[0]))
 
