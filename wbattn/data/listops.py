@@ -163,20 +163,21 @@ def draw_formulas(
 # %% ../../nbs/48d_listops.ipynb #318a416b
 class _Pieces:
     "The pieces of a stream, for torch's loader."
-    def __init__(self, seed): self.seed = seed
-    def __getitem__(self, number): return draw_formulas(self.seed, number)
+    def __init__(self, seed, limits): self.seed, self.limits = seed, limits
+    def __getitem__(self, number): return draw_formulas(self.seed, number, **self.limits)
 
 def _as_it_is(piece): return piece
 
 def make_formulas(
     n,             # how many
     seed=0,        # of the stream, a whole number of at least 0
-    processes=None # that draw, 0: this one; None: one per processor
+    processes=None,# that draw, 0: this one; None: one per processor
+    **limits       # of `grow`
 )->tuple:          # symbols `total` uint8, ends `n`, values `n`
     "The first `n` formulas of a stream."
     processes = (num_cpus() or 1) if processes is None else processes
     pieces,have = [],0
-    stream = DataLoader(_Pieces(seed), batch_size=None, sampler=count(), collate_fn=_as_it_is,
+    stream = DataLoader(_Pieces(seed, limits), batch_size=None, sampler=count(), collate_fn=_as_it_is,
                         num_workers=processes if processes > 1 else 0)
     for piece in stream:
         pieces.append(piece)
@@ -191,15 +192,17 @@ def listops_arrays(
     n,                      # formulas
     seed=0,                 # of the stream
     data_dir='data/listops',# where they are kept; None: nowhere
-    processes=None          # that draw; None: one per processor
+    processes=None,         # that draw; None: one per processor
+    **limits                # of `grow`
 )->tuple:                   # symbols `total` uint8, ends `n`, values `n`
     "Formulas, drawn once."
     check_option(int(n) == n and n >= 1, 'n', n, "a whole number of at least 1")
-    if data_dir is None: return make_formulas(n, seed, processes)
-    path = Path(data_dir)/f'listops-{n}-seed{seed}.npz'
+    if data_dir is None: return make_formulas(n, seed, processes, **limits)
+    named = ''.join(f'-{k}{v}' for k,v in limits.items())
+    path = Path(data_dir)/f'listops-{n}-seed{seed}{named}.npz'
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
-        ids,ends,values = make_formulas(n, seed, processes)
+        ids,ends,values = make_formulas(n, seed, processes, **limits)
         part = path.with_name(f'.{os.getpid()}-{path.name}')
         np.savez(part, ids=ids, ends=ends, values=values)
         os.replace(part, path)
@@ -217,13 +220,17 @@ def listops_dls(
     data_seed=0,    # of the formulas; part of the data's definition, not of a run
     data_dir='data/listops', # where they are kept; None: nowhere
     max_len=2000,   # symbols that a model sees
+    least=501,      # symbols of the shortest formula, at least 4; part of the data's definition, as the next
+    most=1999,      # of the longest, 1999 or less
 )->SequenceLoaders: # batches (ids `b n`, values `b`), see `SequenceSet`; 16 symbols, 10 classes
     "ListOps of the Long Range Arena."
     counts = dict(train=n_train, valid=n_valid, test=n_test)
     for k,v in counts.items(): check_option(int(v) == v and v >= 1, f'n_{k}', v, "a whole number of at least 1")
-    ids,ends,values = listops_arrays(sum(counts.values()), data_seed, data_dir)
+    check_option(4 <= least <= most <= 1999, 'least, most', (least, most), "4 ≤ least ≤ most ≤ 1999")
+    ids,ends,values = listops_arrays(sum(counts.values()), data_seed, data_dir, least=least, most=most)
     parts = dict(zip(counts, _cut_parts(ids, ends, values, counts.values())))
-    record = dict(data='listops', data_seed=data_seed, bytes=len(ids), sha256=hashlib.sha256(ids).hexdigest()) | counts
+    drawn = dict(data='listops', data_seed=data_seed, least=least, most=most)
+    record = drawn | dict(bytes=len(ids), sha256=hashlib.sha256(ids).hexdigest()) | counts
     return sequence_dls(parts, range(10), len(SYMBOLS), max_len, 1, bs, val_bs, seed, device, name='listops', record=record)
 
 def _cut_parts(ids, ends, values, counts):
@@ -235,7 +242,7 @@ def _cut_parts(ids, ends, values, counts):
         first += n
 
 # %% ../../nbs/48d_listops.ipynb #e9a0f630
-_options = 'n_train','n_valid','n_test','bs','val_bs','seed','device','data_seed','data_dir','max_len'
+_options = 'n_train','n_valid','n_test','bs','val_bs','seed','device','data_seed','data_dir','max_len','least','most'
 _drawn = {k:"its formulas are drawn, not photographed" for k in ('img_size','augment','mean','std','on_corrupt','verify','download')}
 DATASETS['listops'] = DataSet(title='ListOps of the Long Range Arena', images='96,000 + 2,000 → 2,000', classes=10, size=2000,
                               make=listops_dls, options=_options, format='drawn by its description',

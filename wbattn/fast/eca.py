@@ -49,7 +49,7 @@ def _itself(t): return t
 
 def _small_graph(S, U, alpha, beta, eta, h, rank, eps, dense, keep):
     "The small matrices, and the leaves of their graph: S, its part for the compression, U, α, β"
-    with torch.set_grad_enabled(keep), saved_tensors_hooks(_itself, _itself):
+    with torch.set_grad_enabled(keep), saved_tensors_hooks(Tensor.detach, _itself):
         leaves = [t.detach().requires_grad_(keep) for t in (S, S[:, :rank], U, alpha, beta)]
         return _weights(*leaves, eta, h, eps, dense), leaves
 

@@ -38,6 +38,38 @@ def _operator(attn, dim, num_heads, bias, block_size, kwargs):
     make = attn if callable(attn) else causal_layers[attn]
     return make(dim, num_heads, qkv_bias=bias, proj_bias=bias, **kwargs)
 
+# %% ../../nbs/33b_language.ipynb #a673a8e0
+class ShortConv(nn.Conv1d):
+    "Tokens, plus a causal convolution of each feature over the last of them."
+    def __init__(self,
+        dim:int,   # width d of a token
+        size:int,  # tokens k that it spans, 2 or more
+    ): super().__init__(dim, dim, size, groups=dim, bias=False)
+
+    def forward(self,
+        x:Tensor,  # a text `b n d`
+    )->Tensor:     # `b n d`
+        "A whole text."
+        return self.step(x, self.init_state(len(x)))[0]
+
+# %% ../../nbs/33b_language.ipynb #a5ccee2f
+@patch
+def init_state(self:ShortConv,
+    batch:int=1,                    # samples b
+    device:torch.device|None=None,  # of the state; that of the weights unless given
+)->tuple:                           # zeros `b k-1 d`
+    "The state before the first token."
+    return self.weight.new_zeros(batch, self.kernel_size[0] - 1, self.in_channels, device=device),
+
+@patch
+def step(self:ShortConv,
+    x:Tensor,      # the next tokens `b m d`
+    state:tuple,   # those before them `b k-1 d`
+)->tuple:          # `b m d`; new state
+    "Read on."
+    seen = torch.cat([state[0], x], 1)
+    return x + self._conv_forward(seen.mT, self.weight, None).mT, (seen[:, x.shape[1]:],)
+
 # %% ../../nbs/33b_language.ipynb #9f149042
 class WhiteBoxGPT(nn.Module):
     "GPT-2's shell around any causal operator: ids to logits."
@@ -52,13 +84,14 @@ class WhiteBoxGPT(nn.Module):
         mlp:str='mlp',                   # second half of a block: 'mlp' or 'ista'
         mlp_ratio:float=4.,              # width of the MLP's hidden layer, in widths of a token
         pos_embed:str='learned',         # 'learned': a table of positions; 'none'
+        conv:int=0,                      # tokens that a convolution before the blocks spans, 2 or more; 0: none
         init_values:float|None=None,     # start of LayerScale; None: without
         bias:bool=False,                 # biases of linear maps and norms
         drop_rate:float=0.,              # dropout of the embedding
         **kwargs,                        # of the operator: half_life, max_len, tied, …
     ):
         super().__init__()
-        self._check_sizes(vocab_size, block_size, pos_embed)
+        self._check_sizes(vocab_size, block_size, pos_embed, conv)
         self.vocab_size = self.num_classes = vocab_size
         self.block_size, self.embed_dim, self.num_features = block_size, embed_dim, embed_dim
         self.wte = nn.Embedding(vocab_size, embed_dim)
@@ -68,13 +101,15 @@ class WhiteBoxGPT(nn.Module):
             init_values=init_values, **_second_half(mlp, embed_dim, mlp_ratio, bias))
         self.blocks, self.norm = nn.ModuleList([block() for _ in range(depth)]), norm(embed_dim)
         self._init_weights()
+        self.conv = ShortConv(embed_dim, conv) if conv else None
 
 # %% ../../nbs/33b_language.ipynb #80acd4ee
 @patch
-def _check_sizes(self:WhiteBoxGPT, vocab_size, block_size, pos_embed):
+def _check_sizes(self:WhiteBoxGPT, vocab_size, block_size, pos_embed, conv):
     if vocab_size < 1: raise ValueError(f'vocab_size must be ≥ 1, got {vocab_size}')
     if block_size < 0: raise ValueError(f'block_size must be ≥ 0, got {block_size}')
     if pos_embed not in ('learned', 'none'): raise ValueError(f"pos_embed must be 'learned' or 'none', got {pos_embed!r}")
+    if conv < 0 or conv == 1: raise ValueError(f'conv must be 0 or ≥ 2, got {conv}')
     if block_size == 0 and pos_embed == 'learned':
         raise ValueError("block_size=0 needs pos_embed='none': a table of positions has a length")
 
@@ -113,16 +148,21 @@ def check_ids(self:WhiteBoxGPT,
 
 # %% ../../nbs/33b_language.ipynb #c7d04175
 @patch
-def embed(self:WhiteBoxGPT,
-    ids:Tensor,              # `b n`
-    start:int|Tensor=0,      # position of the first, of all or of each sample `b`
-)->Tensor:                   # `b n d`
-    "Tokens with their positions."
+def _look_up(self:WhiteBoxGPT, ids, start=None):
+    "Tokens with their positions; `start` is that of the first, for each sample `b`"
     x = self.wte(ids)
     if self.wpe is None: return self.drop(x)
     place = torch.arange(ids.shape[1], device=ids.device)
-    if isinstance(start, Tensor): place = place + start[:, None]
+    if start is not None: place = place + start[:, None]
     return self.drop(x + self.wpe(place))
+
+@patch
+def embed(self:WhiteBoxGPT,
+    ids:Tensor,   # a text from its beginning `b n`
+)->Tensor:        # what the first block reads `b n d`
+    "Tokens with their positions, through the convolution if there is one."
+    x = self._look_up(ids)
+    return x if self.conv is None else self.conv(x)
 
 @patch
 def logits(self:WhiteBoxGPT,
@@ -240,6 +280,7 @@ class Stream(NamedTuple):
     "What a model remembers of the texts it reads."
     seen:Tensor   # tokens read by each sample `b`
     layers:list   # state of each block's operator, tensors `b …`
+    stem:tuple=() # last tokens before the convolution `b k-1 d`, if there is one
 
 @patch
 def init_state(self:WhiteBoxGPT,
@@ -248,13 +289,14 @@ def init_state(self:WhiteBoxGPT,
     "The state before the first token."
     device = self.wte.weight.device
     return Stream(torch.zeros(batch, dtype=torch.int64, device=device),
-                  [b.attn.init_state(batch, device) for b in self.blocks])
+                  [b.attn.init_state(batch, device) for b in self.blocks],
+                  () if self.conv is None else self.conv.init_state(batch, device))
 
 def state_size(
     stream:Stream,   # of any model
 )->int:              # bytes of one sample
     "What a stream keeps."
-    return sum(t.nbytes for s in stream.layers for t in s)//len(stream.seen)
+    return sum(t.nbytes for s in (*stream.layers, stream.stem) for t in s)//len(stream.seen)
 
 # %% ../../nbs/33b_language.ipynb #b1e7eab9
 def _step_block(block, x, state):
@@ -275,12 +317,13 @@ def step(self:WhiteBoxGPT,
     if len(state.seen) != len(rows):
         raise ValueError(f'expected a state of {len(rows)} samples, got one of {len(state.seen)}')
     self.check_ids(rows, 0 if self.limit is None else int(state.seen.max()))
-    x, after = self.embed(rows, state.seen), []
+    x, stem, after = self._look_up(rows, state.seen), (), []
+    if self.conv is not None: x, stem = self.conv.step(x, state.stem)
     for block, s in zip(self.blocks, state.layers):
         x, s = _step_block(block, x, s)
         after.append(s)
     y = self.logits(x)
-    return (y[:, 0] if ids.dim() == 1 else y), Stream(state.seen + rows.shape[1], after)
+    return (y[:, 0] if ids.dim() == 1 else y), Stream(state.seen + rows.shape[1], after, stem)
 
 # %% ../../nbs/33b_language.ipynb #ba266863
 def _join(op, states):
@@ -294,14 +337,15 @@ def join(self:WhiteBoxGPT,
 )->Stream:          # samples in the order of the streams
     "Several streams as one batch."
     layers = [_join(b.attn, [s.layers[i] for s in streams]) for i, b in enumerate(self.blocks)]
-    return Stream(torch.cat([s.seen for s in streams]), layers)
+    return Stream(torch.cat([s.seen for s in streams]), layers, _join(self.conv, [s.stem for s in streams]))
 
 def pick(
     stream:Stream,   # of any model
     rows:Tensor,     # which samples, in which order
 )->Stream:
     "Some samples of a stream."
-    return Stream(stream.seen[rows], [tuple(t[rows] for t in s) for s in stream.layers])
+    def picked(state): return tuple(t[rows] for t in state)
+    return Stream(stream.seen[rows], [picked(s) for s in stream.layers], picked(stream.stem))
 
 @patch
 def prefill(self:WhiteBoxGPT,

@@ -75,6 +75,7 @@ class WhiteBoxEncoder(nn.Module):
         self.token_embed = nn.Embedding(vocab_size, embed_dim, padding_idx=0)
         self.pos_embed, self.drop = nn.Embedding(max_len, embed_dim), nn.Dropout(drop_rate)
         if attn == 'dmsa': kwargs.setdefault('rope', False)   # positions are learned, and padding has none
+        if attn == 'eca': kwargs.setdefault('rank', min(20, embed_dim//num_heads))
         halves = block_halves(attn, mlp, embed_dim, num_heads, None, kwargs)
         blocks = [_make_block(embed_dim, halves(i), pre_norm, drop_rate, init_values) for i in range(depth)]
         self.blocks = nn.ModuleList(blocks)
