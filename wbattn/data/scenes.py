@@ -54,7 +54,8 @@ def _cover(rng, scan, s, warp):
     "A scan `8 8`, enlarged to `s s`; with warp through a random affine map near the identity"
     if not warp: return _enlarging(s) @ scan @ _enlarging(s).T
     near = torch.eye(2, 3) + torch.from_numpy(rng.uniform(-warp, warp, (2, 3)).astype(np.float32))
-    return F.grid_sample(torch.from_numpy(scan)[None, None], F.affine_grid(near[None], (1, 1, s, s), False), align_corners=False)[0, 0].numpy()
+    grid = F.affine_grid(near[None], (1, 1, s, s), align_corners=False)
+    return F.grid_sample(torch.from_numpy(scan)[None, None], grid, align_corners=False)[0, 0].numpy()
 
 def _draw(rng, image, mask, scan, label, box, warp=0.):
     "Lay a scan `8 8` on an image, and its class + 1 on the mask"
@@ -88,7 +89,7 @@ def scenes(
     part:str='train',   # 'train', 'valid' or 'test': of the scans and of the photographs' columns
     n:int=6000,         # how many
     seed:int=0,         # which
-    warp:float=0.,      # how much digits are turned, sheared, scaled and shifted: largest change of an entry of the affine map, in [0, 0.5]
+    warp:float=0.,      # how much digits are turned, sheared, scaled and shifted, in [0, 0.5]; 0.15: up to about 9°
 )->Scenes:
     "The first n scenes of a part; each depends on seed, part and its number."
     check_option(part in COLUMNS, 'part', part, ' or '.join(map(repr, COLUMNS)))
