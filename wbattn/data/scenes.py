@@ -50,22 +50,29 @@ def _enlarging(s):
     "Bilinear enlargement from 8 to `s` as a matrix `s 8`"
     return F.interpolate(torch.eye(8)[None], s, mode='linear', align_corners=False)[0].T.numpy()
 
-def _draw(rng, image, mask, scan, label, box):
+def _cover(rng, scan, s, warp):
+    "A scan `8 8`, enlarged to `s s`; with warp through a random affine map near the identity"
+    if not warp: return _enlarging(s) @ scan @ _enlarging(s).T
+    near = torch.eye(2, 3) + torch.from_numpy(rng.uniform(-warp, warp, (2, 3)).astype(np.float32))
+    grid = F.affine_grid(near[None], (1, 1, s, s), align_corners=False)
+    return F.grid_sample(torch.from_numpy(scan)[None, None], grid, align_corners=False)[0, 0].numpy()
+
+def _draw(rng, image, mask, scan, label, box, warp=0.):
     "Lay a scan `8 8` on an image, and its class + 1 on the mask"
     s, y, x = box
-    cover = _enlarging(s) @ scan @ _enlarging(s).T
+    cover = _cover(rng, scan, s, warp)
     part = image[y:y + s, x:x + s]
     part += cover[..., None]*(_ink(rng, part) - part)
     mask[y:y + s, x:x + s][cover >= .5] = label + 1
 
 # %% ../../nbs/43b_scenes.ipynb #a3abc117
-def _scene(seed, i, part, scans, labels):
+def _scene(seed, i, part, scans, labels, warp=0.):
     "Image `3 h w`, class of the largest digit, how many there are, mask `h w`"
     rng = np.random.RandomState([seed, list(COLUMNS).index(part), i])
     image, mask = _background(rng, part).copy(), np.zeros((SIDE, SIDE), np.uint8)
     boxes = _boxes(rng, rng.randint(1, 4))
     which = [rng.choice(np.flatnonzero(labels == i % 10)), *rng.randint(len(labels), size=len(boxes) - 1)]
-    for j, box in zip(which, boxes): _draw(rng, image, mask, scans[j], labels[j], box)
+    for j, box in zip(which, boxes): _draw(rng, image, mask, scans[j], labels[j], box, warp)
     return (255*image.transpose(2, 0, 1)).round().astype(np.uint8), labels[which[0]], len(boxes), mask
 
 # %% ../../nbs/43b_scenes.ipynb #36fb54e8
@@ -82,12 +89,14 @@ def scenes(
     part:str='train',   # 'train', 'valid' or 'test': of the scans and of the photographs' columns
     n:int=6000,         # how many
     seed:int=0,         # which
+    warp:float=0.,      # how much digits are turned, sheared, scaled and shifted, in [0, 0.5]; 0.15: up to about 9°
 )->Scenes:
     "The first n scenes of a part; each depends on seed, part and its number."
     check_option(part in COLUMNS, 'part', part, ' or '.join(map(repr, COLUMNS)))
     check_option(n == int(n) and n >= 1, 'n', n, "a whole number of at least 1")
+    check_option(0 <= warp <= .5, 'warp', warp, 'a number from 0 to 0.5')
     scans, labels = digits_arrays()[list(COLUMNS).index(part)]
-    made = [_scene(seed, i, part, scans, labels) for i in range(n)]
+    made = [_scene(seed, i, part, scans, labels, warp) for i in range(n)]
     return Scenes(*(np.stack(o) for o in zip(*made)))
 
 # %% ../../nbs/43b_scenes.ipynb #9dbcd5fa
@@ -107,12 +116,15 @@ def scenes_dls(
     seed:int=None,      # of the order of the batches; None: drawn from Python's generator
     device=None,        # a torch device or its name; None: the GPU if there is one
     val_bs:int=None,    # batch size of validation and test, `4*bs` unless given
-    n:int=6000,         # training scenes; validation and test have a sixth as many
+    n:int=6000,         # training scenes
+    held:int=None,      # validation scenes, and as many test scenes; None: a sixth of n
     data_seed:int=0,    # which scenes
     masks:bool=False,   # training batches have masks `b 64 64`, too
+    warp:float=0.,      # how much the digits of training scenes are turned, sheared, scaled and shifted, in [0, 0.5]
 )->ImageLoaders:        # training, validation and test scenes `3 64 64`
     "Scenes of digits on photographs: which digit is the largest?"
-    parts = [scenes(p, n if p == 'train' else max(1, n//6), data_seed) for p in COLUMNS]
+    held = max(1, n//6) if held is None else held
+    parts = [scenes('train', n, data_seed, warp), *(scenes(p, held, data_seed) for p in ('valid', 'test'))]
     pairs = [(s.images.astype(np.float32)/255, s.labels) for s in parts]
     dls = array_dls(pairs, range(10), bs, val_bs, seed, device, (), 'scenes', SCENES_MEAN, SCENES_STD)
     if masks: dls.train.dataset = _Masked(*pairs[0], dls.vocab, parts[0].masks)

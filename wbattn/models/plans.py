@@ -80,9 +80,9 @@ def merge(self:MergePlan,
 )->Tensor:                   # `b m …`
     "The mean of the rows of each slot, weighted by their sizes."
     s = torch.ones_like(widen(x[..., 0]) if x.ndim > 2 else widen(x)) if sizes is None else check_sizes(sizes, x)
-    def wide(t): return t.reshape(*t.shape, *(1,)*(x.ndim - 2))
-    total = self.sum(s)
-    return (self.sum(widen(x)*wide(s)) / wide(torch.where(total > 0, total, 1.))).to(x.dtype)
+    total = self.unmerge(self.sum(s))
+    share = s/torch.where(total > 0, total, 1.)              # of its slot: 1 for a row that stays alone
+    return self.sum(widen(x)*share.reshape(*share.shape, *(1,)*(x.ndim - 2))).to(x.dtype)
 
 # %% ../../nbs/35a_plans.ipynb #1e825f88
 @patch
@@ -123,22 +123,23 @@ def _match(
     B:Tensor,     # rows `b c d`, c = a or a − 1
     out:Tensor,   # of B: who can't be chosen `b c`, True or False
     window:int,   # how many of A and of B lie in a window
-)->tuple:         # cosine with the best of B in the window, and its number, both `b a`
+)->tuple:         # cosine of each A with the best of B in its window `b a`; who that is: a function of numbers of A `b r`
     "The best partner of each A, by windows of consecutive tokens."
     a, c = A.shape[1], B.shape[1]
     w = min(window, a)
     k = -(-a//w)
-    of_a, of_b = (torch.linalg.vector_norm(t, dim=-1).clamp_min(1e-12) for t in (A, B))
     closed = F.pad(out, (0, k*w - c), value=True).unflatten(1, (k, 1, w))
-    of_b = F.pad(of_b, (0, k*w - c), value=1.).unflatten(1, (k, 1, w))
-    score, best = (_cut(A, k, w) @ _cut(B, k, w).mT/of_b).masked_fill(closed, -torch.inf).max(-1)
-    best = best + w*torch.arange(k, device=best.device).unsqueeze(1)
-    return score.flatten(1)[:, :a]/of_a, best.flatten(1)[:, :a].clamp_max(c - 1)
+    bias = torch.zeros(closed.shape, dtype=A.dtype, device=A.device).masked_fill(closed, -torch.inf)
+    near = _cut(A, k, w) @ _cut(F.normalize(B, dim=-1, eps=1e-12), k, w).mT + bias
+    def best(rows):
+        found = near.flatten(1, 2).gather(1, rows.unsqueeze(-1).expand(-1, -1, w)).argmax(-1)
+        return (found + rows//w*w).clamp_max(c - 1)
+    return near.amax(-1).flatten(1)[:, :a]/torch.linalg.vector_norm(A, dim=-1).clamp_min(1e-12), best
 
 # %% ../../nbs/35a_plans.ipynb #3a1904fc
 @torch.no_grad()
 def _proposals(metric, protected, sizes, window):
-    "Cosine and number of the partner that each A would merge into, both `b a`"
+    "Cosine with the partner that each A would merge into `b a`; who that is: a function of numbers of A `b r`"
     if metric.ndim != 3: raise ValueError(f'the metric must be b n d, got {tuple(metric.shape)}')
     if not 0 <= protected <= metric.shape[1] - 2:
         raise ValueError(f'of {metric.shape[1]} tokens 0 to {metric.shape[1] - 2} can be protected, got {protected}')
@@ -179,9 +180,10 @@ def _check_r(r, n, protected):
 def _check_order(order):
     if order not in ('split', 'kept'): raise ValueError(f"order must be 'split' or 'kept', got {order!r}")
 
-def _rank(score):
-    "0 for the best score, 1 for the next, …; of equals, the first comes first"
-    return score.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
+def _queue(score):
+    "Numbers by falling score, of equals the first first; and everyone's place among them"
+    queue = score.argsort(dim=-1, descending=True, stable=True)
+    return queue, queue.argsort(dim=-1)
 
 # %% ../../nbs/35a_plans.ipynb #112d91c5
 def bipartite_plan(
@@ -210,7 +212,9 @@ def window_plan(
     if window < 2: raise ValueError(f'a window must hold two tokens or more, got {window}')
     if r == 0: return identity_plan(b, n, metric.device)
     score, best = _proposals(metric, protected, sizes, (window + 1)//2)
-    return MergePlan(_places(_rank(score) < r, best, n, protected, order), n - r)
+    queue, place = _queue(score)
+    partner = best(queue[:, :r]).gather(1, place.clamp_max(r - 1))                     # of those that leave
+    return MergePlan(_places(place < r, partner, n, protected, order), n - r)
 
 # %% ../../nbs/35a_plans.ipynb #dece1296
 def threshold_plan(
@@ -229,9 +233,10 @@ def threshold_plan(
         raise ValueError(f'slots must lie in [{least}, {n}]: at most half of the tokens can merge away; got {slots}')
     score, best = _proposals(metric, protected, sizes, n if window is None else (window + 1)//2)
     gone = score > tau
-    if slots is not None: gone = gone | (_rank(score) < n - slots)
+    if slots is not None: gone = gone | (_queue(score)[1] < n - slots)
     kept = n - int(gone.sum(-1).min()) if slots is None else slots
-    return MergePlan(_places(gone, best, n, protected, 'split'), kept)
+    every = torch.arange(score.shape[1], device=score.device).expand(len(score), -1)
+    return MergePlan(_places(gone, best(every), n, protected, 'split'), kept)
 
 # %% ../../nbs/35a_plans.ipynb #627f9f22
 def merge_schedule(

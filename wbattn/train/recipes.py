@@ -193,7 +193,8 @@ _lra_small = derive(_lra, "ours", lr=1e-3, wd=0.01, epochs=10, bs=32, warmup=0.1
 # %% ../../nbs/50_recipes.ipynb #f2fd17ab
 RECIPES = {
     'digits': Recipe(epochs=40, bs=64, lr=1.5e-3, wd=0.05, label_smoothing=0.1, threads=1),
-    'scenes': Recipe(epochs=10, bs=32, lr=3e-3, wd=0.05, token_labels=1., threads=2, data=dict(masks=True, n=4000)),
+    'scenes': Recipe(epochs=8, bs=32, lr=3e-3, wd=0.05, token_labels=1., threads=2,
+                     data=dict(masks=True, n=8000, held=666, warp=0.15)),
     'cifar10': _cifar, 'cifar100': _cifar, 'svhn': _cifar,
     'imagenet': _tost, 'imagenet/wb_xcit': _tost, 'imagenet/deit': _deit, 'imagenet/wb_dmst': _dmst,
     'imagenet/wb_crate': _crate, 'readme:imagenet/wb_crate': _crate_readme,
