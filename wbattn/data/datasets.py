@@ -221,7 +221,7 @@ _digits = DataSet(title="scikit-learn's handwritten digits", images='1,257 + 180
 
 # %% ../../nbs/47_datasets.ipynb #98acb6a5
 _scenes_options = 'bs', 'seed', 'device', 'val_bs', 'n', 'held', 'data_seed', 'masks', 'warp'
-_scenes = DataSet(title='Scenes: digits on photographs, made here', images='6,000 + 1,000 → 1,000', classes=10, size=64,
+_scenes = DataSet(title='Scenes: digits on photographs, made here', images='as many as asked for', classes=10, size=64,
                   make=scenes_dls, url='https://scikit-learn.org/stable/datasets/toy_dataset.html',
                   format='made of what comes with scikit-learn', options=_scenes_options,
                   lacks=_in_memory('pictures', '64×64', 'is made of what comes with', {
