@@ -58,9 +58,10 @@ PART NAME(flush)(I d, real *restrict part, double *restrict sum) {
 
 # %% ../../nbs/28_c_sums.ipynb #f06475e0
 _source += r'''
-PART NAME(energy)(I n, I d, const real *restrict w, real *restrict part, double *restrict s) {
+PART NAME(energy)(I n, I d, const real *restrict w, const real *size, real *restrict part, double *restrict s) {
     for (I j = n - 1; j >= 0; j--) {
-        for (I i = 0; i < d; i++) part[i] += w[j*d + i]*w[j*d + i];
+        const real c = size ? size[j] : 1;
+        for (I i = 0; i < d; i++) part[i] += c*(w[j*d + i]*w[j*d + i]);
         if (j % BLOCK == 0) NAME(flush)(d, part, s);
     }
 }
@@ -78,9 +79,10 @@ PART NAME(softmax)(I h, real *restrict x) {
 
 # %% ../../nbs/28_c_sums.ipynb #b87e4898
 _source += r'''
-PART NAME(assign)(I n, I h, I p, const real *restrict w, const real *restrict r,
+PART NAME(assign)(I n, I h, I p, const real *restrict w, const real *size, const real *restrict r,
                   real *restrict Pi, real *restrict part, double *restrict m, double *restrict N) {
     for (I j = 0; j < n; j++, w += h*p, Pi += h) {
+        const real c = size ? size[j] : 1;
         if (j % BLOCK == 0) NAME(flush)(h*p, part, m);
         for (I k = 0; k < h; k++) {
             real x = 0;
@@ -90,8 +92,9 @@ PART NAME(assign)(I n, I h, I p, const real *restrict w, const real *restrict r,
         }
         NAME(softmax)(h, Pi);
         for (I k = 0; k < h; k++) {
-            N[k] += Pi[k];
-            for (I i = k*p; i < k*p + p; i++) part[i] += Pi[k]*(w[i]*w[i]);
+            const real pi = c*Pi[k];
+            N[k] += pi;
+            for (I i = k*p; i < k*p + p; i++) part[i] += pi*(w[i]*w[i]);
         }
     }
     NAME(flush)(h*p, part, m);
@@ -113,20 +116,21 @@ PART NAME(update)(I n, I h, I p, const real *restrict w, const real *restrict Pi
 
 # %% ../../nbs/28_c_sums.ipynb #414e2533
 _source += r'''
-PUBLIC NAME(tssa)(I from, I to, I n, I h, I p, const real *w, const real *temp,
+PUBLIC NAME(tssa)(I from, I to, I n, I h, I p, const real *w, const real *temp, const real *size,
                   real *y, real *Pi, double *kept, double *sums, real *work) {
     I d = h*p;
     for (I b = from; b < to; b++) {
+        const real *c = size ? size + b*n : 0;
         real *part = work, *a = work + d;
         double *s = kept + b*(2*d + h), *m = s + d, *N = m + d;
         for (I i = 0; i < 2*d; i++) s[i] = work[i] = 0;
         for (I k = 0; k < h; k++) N[k] = FLOOR;
-        NAME(energy)(n, d, w + b*n*d, part, s);
+        NAME(energy)(n, d, w + b*n*d, c, part, s);
         for (I i = 0; i < d; i++) {
             if (s[i] < TINY) s[i] = TINY;
             a[i] = (real)(temp[i/p]/s[i]);
         }
-        NAME(assign)(n, h, p, w + b*n*d, a, Pi + b*n*h, part, m, N);
+        NAME(assign)(n, h, p, w + b*n*d, c, a, Pi + b*n*h, part, m, N);
         for (I i = 0; i < d; i++) a[i] = (real)(1/(1 + (m[i] /= N[i/p])));
         NAME(update)(n, h, p, w + b*n*d, Pi + b*n*h, a, y + b*n*d);
     }
@@ -156,16 +160,17 @@ PART NAME(pull)(I n, I h, I p, const real *restrict w, const real *restrict g, c
 
 # %% ../../nbs/28_c_sums.ipynb #4cf0a847
 _source += r'''
-PART NAME(member_grad)(I n, I h, I p, const real *restrict w, const real *restrict Pi, const real *restrict delta,
-                       const double *restrict c, real *restrict lam, real *restrict part, double *restrict t) {
+PART NAME(member_grad)(I n, I h, I p, const real *restrict w, const real *size, const real *restrict Pi,
+                       const real *restrict delta, const double *restrict gamma, real *restrict lam, real *restrict part, double *restrict t) {
     for (I j = 0; j < n; j++, w += h*p, Pi += h, lam += h) {
+        const real c = size ? size[j] : 1;
         real mean = 0;
         if (j % BLOCK == 0) NAME(flush)(h*p, part, t);
         for (I k = 0; k < h; k++) {
             real x = 0;
             #pragma omp simd reduction(+:x)
             for (I i = k*p; i < k*p + p; i++) x += delta[i]*(w[i]*w[i]);
-            lam[k] = x - lam[k] - (real)c[k];
+            lam[k] = c*(x - (real)gamma[k]) - lam[k];
             mean += Pi[k]*lam[k];
         }
         for (I k = 0; k < h; k++) {
@@ -179,57 +184,57 @@ PART NAME(member_grad)(I n, I h, I p, const real *restrict w, const real *restri
 
 # %% ../../nbs/28_c_sums.ipynb #e62a1712
 _source += r'''
-PART NAME(code_grad)(I n, I h, I p, const real *restrict w, const real *restrict g, const real *restrict Pi,
-                     const real *restrict lam, const real *restrict a, const real *restrict delta,
+PART NAME(code_grad)(I n, I h, I p, const real *restrict w, const real *size, const real *restrict g,
+                     const real *restrict Pi, const real *restrict lam, const real *restrict a, const real *restrict delta,
                      const real *restrict r, const real *restrict e, real *restrict dw) {
     for (I j = n - 1; j >= 0; j--)
         for (I k = 0; k < h; k++) {
             I at = (j*h + k)*p;
-            real pi = Pi[j*h + k], l = lam[j*h + k];
+            const real c = size ? size[j] : 1, pi = Pi[j*h + k], l = lam[j*h + k];
             for (I i = k*p; i < k*p + p; i++, at++)
-                dw[at] = 2*w[at]*(pi*delta[i] + l*r[i] - e[i]) - g[at]*(pi*a[i]);
+                dw[at] = 2*w[at]*(c*(pi*delta[i] - e[i]) + l*r[i]) - g[at]*(pi*a[i]);
         }
 }
 '''
 
 # %% ../../nbs/28_c_sums.ipynb #b36ec187
 _source += r'''
-PUBLIC NAME(tssa_grad)(I from, I to, I n, I h, I p, const real *w, const real *temp, const real *g, const real *Pi,
-                       const double *kept, real *dw, double *dtemp, real *lam, double *sums, real *work) {
+PUBLIC NAME(tssa_grad)(I from, I to, I n, I h, I p, const real *w, const real *temp, const real *size, const real *g,
+                       const real *Pi, const double *kept, real *dw, double *dtemp, real *lam, double *sums, real *work) {
     I d = h*p;
     real *part = work, *a = work + d, *delta = work + 2*d, *r = work + 3*d, *e = work + 4*d;
     for (I b = from; b < to; b++) {
-        const real *v = w + b*n*d, *u = g + b*n*d, *P = Pi + b*n*h;
+        const real *v = w + b*n*d, *u = g + b*n*d, *P = Pi + b*n*h, *c = size ? size + b*n : 0;
         const double *s = kept + b*(2*d + h), *m = s + d, *N = m + d;
-        double *c = sums + d, *dt = dtemp + b*h;
+        double *gamma = sums + d, *dt = dtemp + b*h;
         for (I i = 0; i < d; i++) { part[i] = 0; sums[i] = 0; a[i] = (real)(1/(1 + m[i])); }
-        for (I k = 0; k < h; k++) c[k] = dt[k] = 0;
+        for (I k = 0; k < h; k++) gamma[k] = dt[k] = 0;
         NAME(pull)(n, h, p, v, u, P, a, lam + b*n*h, part, sums);
         for (I i = 0; i < d; i++) {
             double x = sums[i]/((1 + m[i])*(1 + m[i])*N[i/p]);
             delta[i] = (real)x;
-            c[i/p] += x*m[i];
+            gamma[i/p] += x*m[i];
             sums[i] = 0;
         }
-        NAME(member_grad)(n, h, p, v, P, delta, c, lam + b*n*h, part, sums);
+        NAME(member_grad)(n, h, p, v, c, P, delta, gamma, lam + b*n*h, part, sums);
         for (I i = 0; i < d; i++) {
             double t = sums[i]/s[i], slope = temp[i/p]/s[i];
             dt[i/p] += t;
             r[i] = (real)slope;
             e[i] = s[i] > TINY ? (real)(t*slope) : 0;
         }
-        NAME(code_grad)(n, h, p, v, u, P, lam + b*n*h, a, delta, r, e, dw + b*n*d);
+        NAME(code_grad)(n, h, p, v, c, u, P, lam + b*n*h, a, delta, r, e, dw + b*n*d);
     }
 }
 '''
 
 # %% ../../nbs/28_c_sums.ipynb #19fb5a63
 _source += r'''
-PART NAME(group)(I n, I h, I p, const real *restrict w, const real *restrict Pi, real *restrict part,
+PART NAME(group)(I n, I h, I p, const real *restrict w, const real *size, const real *restrict Pi, real *restrict part,
                  double *restrict m, double *restrict N) {
     for (I j = n - 1; j >= 0; j--) {
         for (I k = 0; k < h; k++) {
-            const real *v = w + (j*h + k)*p, pi = Pi[j*h + k];
+            const real *v = w + (j*h + k)*p, pi = size ? size[j]*Pi[j*h + k] : Pi[j*h + k];
             N[k] += pi;
             for (I i = 0; i < p; i++) part[k*p + i] += pi*(v[i]*v[i]);
         }
@@ -240,7 +245,7 @@ PART NAME(group)(I n, I h, I p, const real *restrict w, const real *restrict Pi,
 
 # %% ../../nbs/28_c_sums.ipynb #7580372f
 _source += r'''
-PUBLIC NAME(dmsa)(I from, I to, I n, I h, I p, const real *w, const real *Pi, const real *mask,
+PUBLIC NAME(dmsa)(I from, I to, I n, I h, I p, const real *w, const real *Pi, const real *mask, const real *size,
                   real *y, double *kept, double *sums, real *work) {
     I d = h*p;
     real *part = work, *a = work + d;
@@ -248,7 +253,7 @@ PUBLIC NAME(dmsa)(I from, I to, I n, I h, I p, const real *w, const real *Pi, co
         double *m = kept + b*(d + h), *N = m + d;
         for (I i = 0; i < d; i++) m[i] = part[i] = 0;
         for (I k = 0; k < h; k++) N[k] = 0;
-        NAME(group)(n, h, p, w + b*n*d, Pi + b*n*h, part, m, N);
+        NAME(group)(n, h, p, w + b*n*d, size ? size + b*n : 0, Pi + b*n*h, part, m, N);
         for (I k = 0; k < h; k++) N[k] += FLOOR;
         for (I i = 0; i < d; i++) {
             double mu = mask[b*h + i/p];
@@ -263,47 +268,47 @@ PUBLIC NAME(dmsa)(I from, I to, I n, I h, I p, const real *w, const real *Pi, co
 # %% ../../nbs/28_c_sums.ipynb #900097da
 _source += r'''
 PART NAME(dmsa_codes)(I n, I h, I p, const real *restrict w, const real *restrict g, const real *restrict Pi,
-                      const real *restrict a, const real *restrict delta, const double *restrict c,
+                      const real *size, const real *restrict a, const real *restrict delta, const double *restrict gamma,
                       real *restrict dPi, real *restrict dw) {
     for (I j = 0; j < n; j++)
         for (I k = 0; k < h; k++) {
             I at = (j*h + k)*p;
-            real x = 0, pi = Pi[j*h + k];
+            real x = 0, pi = Pi[j*h + k], c = size ? size[j] : 1, twice = 2*c;
             #pragma omp simd reduction(+:x)
             for (I i = 0; i < p; i++) {
                 real v = w[at + i];
                 x += delta[k*p + i]*(v*v);
-                dw[at + i] = pi*(2*v*delta[k*p + i] - g[at + i]*a[k*p + i]);
+                dw[at + i] = pi*(twice*v*delta[k*p + i] - g[at + i]*a[k*p + i]);
             }
-            dPi[j*h + k] = x - dPi[j*h + k] - (real)c[k];
+            dPi[j*h + k] = c*(x - (real)gamma[k]) - dPi[j*h + k];
         }
 }
 '''
 
 # %% ../../nbs/28_c_sums.ipynb #ad55e9ec
 _source += r'''
-PUBLIC NAME(dmsa_grad)(I from, I to, I n, I h, I p, const real *w, const real *Pi, const real *mask, const real *g,
-                       const double *kept, real *dw, real *dPi, double *dmask, double *sums, real *work) {
+PUBLIC NAME(dmsa_grad)(I from, I to, I n, I h, I p, const real *w, const real *Pi, const real *mask, const real *size,
+                       const real *g, const double *kept, real *dw, real *dPi, double *dmask, double *sums, real *work) {
     I d = h*p;
     real *part = work, *a = work + d, *delta = work + 2*d;
     for (I b = from; b < to; b++) {
         const real *v = w + b*n*d, *u = g + b*n*d, *P = Pi + b*n*h, *mu = mask + b*h;
         const double *m = kept + b*(d + h), *N = m + d;
-        double *c = sums + d;
+        double *gamma = sums + d;
         for (I i = 0; i < d; i++) {
             part[i] = 0;
             sums[i] = 0;
             a[i] = (real)(mu[i/p]/(1 + (double)mu[i/p]*mu[i/p]*m[i]));
         }
-        for (I k = 0; k < h; k++) c[k] = dmask[b*h + k] = 0;
+        for (I k = 0; k < h; k++) gamma[k] = dmask[b*h + k] = 0;
         NAME(pull)(n, h, p, v, u, P, a, dPi + b*n*h, part, sums);
         for (I i = 0; i < d; i++) {
             double x = mu[i/p], y = 1 + x*x*m[i], slope = x*x*x*sums[i]/(y*y*N[i/p]);
             delta[i] = (real)slope;
-            c[i/p] += slope*m[i];
+            gamma[i/p] += slope*m[i];
             dmask[b*h + i/p] -= sums[i]*(2 - y)/(y*y);
         }
-        NAME(dmsa_codes)(n, h, p, v, u, P, a, delta, c, dPi + b*n*h, dw + b*n*d);
+        NAME(dmsa_codes)(n, h, p, v, u, P, size ? size + b*n : 0, a, delta, gamma, dPi + b*n*h, dw + b*n*d);
     }
 }
 '''

@@ -20,7 +20,7 @@ from ..numerics import plain_grad
 from ..ops.causal import causal_token_statistics_attention
 from ..ops.dmsa import _check_codes, decoupled_attention
 from ..ops.forgetting import check_half_life
-from ..ops.tssa import check_codes, token_statistics_attention
+from ..ops.tssa import _weights, check_codes, token_statistics_attention
 
 # %% ../../nbs/29_core.ipynb #6d15caa5
 _block = int(re.search(r'#define BLOCK (\d+)', c_sums._source)[1])
@@ -76,37 +76,37 @@ _space = 'wbattn' if __name__.startswith('wbattn.') else 'wbattn_page'   # a pag
 
 # %% ../../nbs/29_core.ipynb #9bbd11f8
 @custom_op(f'{_space}::tssa', mutates_args=(), device_types='cpu')
-def _tssa(w:Tensor, temp:Tensor)->tuple[Tensor, Tensor, Tensor]:
-    "Update of codes `b n d` with `temp: h 1`; memberships `b n h`; energies, means and counts `b 2d+h`"
-    out = _tssa_like(w, temp)
-    _run('tssa', w, len(temp), temp, *out)
+def _tssa(w:Tensor, temp:Tensor, size:Tensor|None)->tuple[Tensor, Tensor, Tensor]:
+    "Update of codes `b n d` with `temp: h 1`, `size: b n`; memberships `b n h`; energies, means and counts `b 2d+h`"
+    out = _tssa_like(w, temp, size)
+    _run('tssa', w, len(temp), temp, size, *out)
     return out
 
 @_tssa.register_fake
-def _tssa_like(w, temp):
+def _tssa_like(w, temp, size):
     (b, n, d), h = w.shape, len(temp)
     return torch.empty_like(w), w.new_empty(b, n, h), w.new_empty(b, 2*d + h, dtype=torch.float64)
 
 # %% ../../nbs/29_core.ipynb #a222a4cf
 @custom_op(f'{_space}::tssa_grad', mutates_args=(), device_types='cpu')
-def _tssa_grad(w:Tensor, temp:Tensor, g:Tensor, Pi:Tensor, kept:Tensor)->tuple[Tensor, Tensor]:
+def _tssa_grad(w:Tensor, temp:Tensor, size:Tensor|None, g:Tensor, Pi:Tensor, kept:Tensor)->tuple[Tensor, Tensor]:
     "Gradients by codes `b n d` and, of each sample, by temperatures `b h`"
-    dw, dtemp = _tssa_grad_like(w, temp, g, Pi, kept)
-    _run('tssa_grad', w, len(temp), temp, g, Pi, kept, dw, dtemp, torch.empty_like(Pi))
+    dw, dtemp = _tssa_grad_like(w, temp, size, g, Pi, kept)
+    _run('tssa_grad', w, len(temp), temp, size, g, Pi, kept, dw, dtemp, torch.empty_like(Pi))
     return dw, dtemp
 
 @_tssa_grad.register_fake
-def _tssa_grad_like(w, temp, g, Pi, kept):
+def _tssa_grad_like(w, temp, size, g, Pi, kept):
     return torch.empty_like(w), w.new_empty(w.shape[0], len(temp), dtype=torch.float64)
 
 # %% ../../nbs/29_core.ipynb #ad5960e6
 def _tssa_setup(ctx, inputs, output): ctx.save_for_backward(*inputs, *output[1:])
 
 def _tssa_backward(ctx, g, *_):
-    w, temp, Pi, kept = ctx.saved_tensors
-    if torch.is_grad_enabled(): return _again(token_statistics_attention, (w, temp), g)
-    dw, dtemp = _tssa_grad(w, temp, g.contiguous(), Pi, kept)
-    return dw, dtemp.sum(0).unsqueeze(1).to(temp.dtype)
+    w, temp, size, Pi, kept = ctx.saved_tensors
+    if torch.is_grad_enabled(): return _again(token_statistics_attention, (w, temp, size), g)
+    dw, dtemp = _tssa_grad(w, temp, size, g.contiguous(), Pi, kept)
+    return dw, dtemp.sum(0).unsqueeze(1).to(temp.dtype), None
 
 register_autograd(_tssa, _tssa_backward, setup_context=_tssa_setup)
 
@@ -165,40 +165,42 @@ register_autograd(_causal, _causal_backward, setup_context=_causal_setup)
 
 # %% ../../nbs/29_core.ipynb #46b7e270
 @custom_op(f'{_space}::dmsa', mutates_args=(), device_types='cpu')
-def _dmsa(w:Tensor, Pi:Tensor, mask:Tensor)->tuple[Tensor, Tensor]:
+def _dmsa(w:Tensor, Pi:Tensor, mask:Tensor, size:Tensor|None)->tuple[Tensor, Tensor]:
     "Update of codes `b n d`; mean energies and counts `b d+h`"
-    out = _dmsa_like(w, Pi, mask)
-    _run('dmsa', w, mask.shape[1], Pi, mask, *out)
+    out = _dmsa_like(w, Pi, mask, size)
+    _run('dmsa', w, mask.shape[1], Pi, mask, size, *out)
     return out
 
 @_dmsa.register_fake
-def _dmsa_like(w, Pi, mask):
+def _dmsa_like(w, Pi, mask, size):
     return torch.empty_like(w), w.new_empty(w.shape[0], w.shape[2] + mask.shape[1], dtype=torch.float64)
 
 # %% ../../nbs/29_core.ipynb #ba12a485
 @custom_op(f'{_space}::dmsa_grad', mutates_args=(), device_types='cpu')
-def _dmsa_grad(w:Tensor, Pi:Tensor, mask:Tensor, g:Tensor, kept:Tensor)->tuple[Tensor, Tensor, Tensor]:
+def _dmsa_grad(
+    w:Tensor, Pi:Tensor, mask:Tensor, size:Tensor|None, g:Tensor, kept:Tensor,
+)->tuple[Tensor, Tensor, Tensor]:
     "Gradients by codes `b n d`, memberships `b n h` and mask `b h`"
-    dw, dPi, dmask = _dmsa_grad_like(w, Pi, mask, g, kept)
-    _run('dmsa_grad', w, mask.shape[1], Pi, mask, g, kept, dw, dPi, dmask)
+    dw, dPi, dmask = _dmsa_grad_like(w, Pi, mask, size, g, kept)
+    _run('dmsa_grad', w, mask.shape[1], Pi, mask, size, g, kept, dw, dPi, dmask)
     return dw, dPi, dmask
 
 @_dmsa_grad.register_fake
-def _dmsa_grad_like(w, Pi, mask, g, kept):
+def _dmsa_grad_like(w, Pi, mask, size, g, kept):
     return torch.empty_like(w), torch.empty_like(Pi), torch.empty_like(mask, dtype=torch.float64)
 
 # %% ../../nbs/29_core.ipynb #3d707c38
 def _dmsa_setup(ctx, inputs, output): ctx.save_for_backward(*inputs, output[1])
 
 def _dmsa_backward(ctx, g, *_):
-    w, Pi, mask, kept = ctx.saved_tensors
-    if torch.is_grad_enabled(): return _dmsa_again((w, Pi, mask), g)
-    dw, dPi, dmask = _dmsa_grad(w, Pi, mask, g.contiguous(), kept)
-    return dw, dPi, dmask.to(mask.dtype)
+    w, Pi, mask, size, kept = ctx.saved_tensors
+    if torch.is_grad_enabled(): return _dmsa_again((w, Pi, mask, size), g)
+    dw, dPi, dmask = _dmsa_grad(w, Pi, mask, size, g.contiguous(), kept)
+    return dw, dPi, dmask.to(mask.dtype), None
 
 def _dmsa_again(inputs, g):
     "Differentiable gradients of the plain form"
-    def plain(w, Pi, mask): return _flat(decoupled_attention.plain(_heads(w, mask.shape[1]), Pi.mT, mask))
+    def plain(w, Pi, mask, size): return _flat(decoupled_attention.plain(_heads(w, mask.shape[1]), Pi.mT, mask, size))
     return plain_grad(plain, inputs, g)
 
 register_autograd(_dmsa, _dmsa_backward, setup_context=_dmsa_setup)
@@ -207,12 +209,12 @@ register_autograd(_dmsa, _dmsa_backward, setup_context=_dmsa_setup)
 count_operations(_space, tssa=3, tssa_grad=4, dmsa=1, dmsa_grad=3, causal_tssa=3, causal_tssa_grad=8)
 
 # %% ../../nbs/29_core.ipynb #82db7851
-def _fits(w):
+def _fits(w, sizes=None):
     "Does the C core take these codes? And if not, why"
     if _missing: return False, _missing
     if w.device.type != 'cpu': return False, f'it runs on the CPU, the codes are on {w.device.type}'
-    if w.dtype in (torch.float32, torch.float64): return True, ''
-    return False, f'expected single or double precision, got {w.dtype}'
+    if w.dtype not in (torch.float32, torch.float64): return False, f'expected single or double precision, got {w.dtype}'
+    return (False, 'a gradient by the sizes') if sizes is not None and sizes.requires_grad else (True, '')
 
 def _in_rows(f, w):
     "A function of codes `b n d`, for codes `b h n p`"
@@ -221,15 +223,16 @@ def _in_rows(f, w):
     return f(rows.reshape(-1, n, h*p).contiguous()).view(rows.shape).transpose(-3, -2)
 
 # %% ../../nbs/29_core.ipynb #1792e7cc
-@form(token_statistics_attention, 'c', lambda w, temp, sizes=None: _fits(w) if sizes is None else (False, 'sizes are given'))
+@form(token_statistics_attention, 'c', lambda w, temp, sizes=None: _fits(w, sizes))
 def token_statistics_in_c(
-    w:Tensor,          # codes U_kᵀz of each token `b h n p`, in float32 or float64
-    temp:Tensor,       # temperature of each head `h`
-    sizes:None=None,   # none
-)->Tensor:             # −Π·w/(1 + m) `b h n p`, laid out in memory as `b n h p`
+    w:Tensor,                 # codes U_kᵀz of each token `b h n p`, in float32 or float64
+    temp:Tensor,              # temperature of each head `h`
+    sizes:Tensor|None=None,   # how many tokens each row stands for `b n`
+)->Tensor:                    # −Π·w/(1 + m) `b h n p`, laid out in memory as `b n h p`
     "Token-statistics attention in three sweeps of C, and three for its gradient."
-    temp = check_codes(w, temp).contiguous()
-    return _in_rows(lambda rows: _tssa(rows, temp)[0], w)
+    temp, sizes = check_codes(w, temp).contiguous(), _weights(w, sizes)
+    size = None if sizes is None else sizes.flatten(0, -2).contiguous()
+    return _in_rows(lambda rows: _tssa(rows, temp, size)[0], w)
 
 # %% ../../nbs/29_core.ipynb #30bbb6bb
 @form(causal_token_statistics_attention, 'c', lambda w, temp, bias=None, half_life=None: _fits(w))
@@ -248,18 +251,18 @@ def causal_token_statistics_in_c(
 # %% ../../nbs/29_core.ipynb #22932a9a
 def _fits_dmsa(w, Pi, mask=None, sizes=None):
     kinds = {t.dtype for t in (w, Pi, mask) if t is not None}
-    if sizes is not None: return False, 'sizes are given'
-    return _fits(w) if len(kinds) == 1 else (False, f'codes, membership and mask differ in precision: {w.dtype}, {Pi.dtype}')
+    return _fits(w, sizes) if len(kinds) == 1 else (False, f'codes, membership and mask differ in precision: {w.dtype}, {Pi.dtype}')
 
 @form(decoupled_attention, 'c', _fits_dmsa)
 def decoupled_attention_in_c(
     w:Tensor,                # codes S_kᵀz of each token `b h n p`, in float32 or float64
     Pi:Tensor,               # membership `b h n`, ≥ 0, in the same precision
     mask:Tensor|None=None,   # how much of each subspace takes part `b h`; None: all of it
-    sizes:None=None,         # none
+    sizes:Tensor|None=None,  # how many tokens each row stands for `b n`
 )->Tensor:                   # `b h n p`, laid out in memory as `b n h p`
     "`decoupled_attention` in two sweeps of C, and two for its gradient."
-    _check_codes(w, Pi, mask, None)
+    sizes = _check_codes(w, Pi, mask, sizes)
+    size = None if sizes is None else sizes.squeeze(-2).contiguous()
     mask = w.new_ones(w.shape[:2]) if mask is None else mask.contiguous()
     Pi = Pi.mT.contiguous()
-    return _in_rows(lambda rows: _dmsa(rows, Pi, mask)[0], w)
+    return _in_rows(lambda rows: _dmsa(rows, Pi, mask, size)[0], w)
