@@ -45,6 +45,7 @@ def _check_fit(self, correction):
     if self.metric not in metrics: raise ValueError(f'metric must be one of {", ".join(metrics)}, got {self.metric!r}')
     scores = type(ops[0]) in scored
     wrong = {'membership': not hasattr(ops[0], 'membership') or scores or kind == 'XCA', 'keys': not scores and kind != 'XCA'}
+    if self.features is not None and self.features < 1: raise ValueError(f'features must be ≥ 1, got {self.features}')
     if wrong.get(self.metric): raise ValueError(f'{kind} has no {self.metric} to compare tokens by')
     if self.plan not in ('bipartite', 'window'):
         raise ValueError(f"plan must be 'bipartite' or 'window', got {self.plan!r}")
@@ -57,6 +58,7 @@ class TokenMerger(nn.Module):
         r:int|list=8,                  # tokens to merge away in each layer; or a list, one number for each
         correction:str|Correction='prop', # 'none', 'prop', 'shac', 'lhac', 'lhac-d', a file of a fitted one, or a module
         metric:str|None=None,          # 'keys', 'codes', 'input', 'membership'; None: keys where there are some, else input
+        features:int|None=None,        # compare tokens by so many numbers only, the first of the metric, ≥ 1; None: by all
         schedule:str='constant',       # 'constant'; 'linear': from about 2r in the first layer to 0
         tau:float|None=None,           # merge all pairs of a larger cosine instead; then r is not used
         plan:str='bipartite',          # 'bipartite': any pair; 'window': pairs of neighbours, linear in tokens
@@ -70,7 +72,7 @@ class TokenMerger(nn.Module):
         self.tau, self.plan, self.window, self.weigh_pool = tau, plan, window, weigh_pool
         if tau is not None and not -1 <= tau <= 1: raise ValueError(f'tau must be a cosine in [-1, 1], got {tau}')
         attn = model.blocks[0].attn
-        self.metric = metric or _default_metric(attn)
+        self.metric, self.features = metric or _default_metric(attn), features
         self.model = model
         correction = make_correction(correction, getattr(attn, 'num_heads', 1), len(model.blocks))
         _check_fit(self, correction)
@@ -79,7 +81,8 @@ class TokenMerger(nn.Module):
         self.weigh_class = correction.weighs if weigh_class is None else weigh_class
         self.train(model.training)
 
-    def extra_repr(self): return f'r={self.rs}, metric={self.metric!r}, plan={self.plan!r}, tau={self.tau}'
+    def extra_repr(self):
+        return f'r={self.rs}, metric={self.metric!r}, features={self.features}, plan={self.plan!r}, tau={self.tau}'
 
 # %% ../../nbs/35d_merger.ipynb #3fb4c392
 @patch(as_prop=True)
@@ -97,8 +100,7 @@ def _plan(self:TokenMerger, layer, metric, state):
     if self.tau is not None: return threshold_plan(metric, self.tau, front, state.sizes, window=window)
     r = min(self.rs[layer], (n - front)//2)
     if r == 0: return None
-    if window: return window_plan(metric, r, window, front, state.sizes)
-    return bipartite_plan(metric, r, front, state.sizes)
+    return window_plan(metric, r, window, front) if window else bipartite_plan(metric, r, front)   # none of size 0 here
 
 # %% ../../nbs/35d_merger.ipynb #11217412
 @patch
@@ -107,7 +109,8 @@ def _attend(self:TokenMerger, layer, x, state):
     block = self.model.blocks[layer]
     z = block.norm1(x)
     update, keys = attend_merged(block.attn, z, state, self.correction, layer)
-    plan = self._plan(layer, merge_metric(self.metric, block.attn, z, keys, state), state)
+    metric = merge_metric(self.metric, block.attn, z, keys, state)[..., :self.features]
+    plan = self._plan(layer, metric, state)
     return first_half(block, x, update), plan
 
 @patch

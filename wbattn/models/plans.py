@@ -62,7 +62,7 @@ def sum(self:MergePlan,
     else:
         b, n, d = flat.shape
         first = self.slots*torch.arange(b, device=x.device).unsqueeze(1)
-        out = flat.new_zeros(b*self.slots, d).index_add(0, (self.assign + first).flatten(), flat.flatten(0, 1))
+        out = flat.new_zeros(b*self.slots, d).index_add_(0, (self.assign + first).flatten(), flat.flatten(0, 1))
     return out.reshape(len(x), self.slots, *x.shape[2:]).to(x.dtype)
 
 # %% ../../nbs/35a_plans.ipynb #d7b2a6c2
@@ -114,27 +114,33 @@ def flags(self:MergePlan,
 
 # %% ../../nbs/35a_plans.ipynb #e69a395c
 def _cut(t, k, w):
-    "Rows `b n d` in `k` windows of `w`, filled up with zeros where they don't fit"
+    "Rows `b n d` in `k` windows of `w`, filled up with zeros where they don't fit: `bk w d`"
     missing = k*w - t.shape[1]
-    return (F.pad(t, (0, 0, 0, missing)) if missing else t).unflatten(1, (k, w))
+    return (F.pad(t, (0, 0, 0, missing)) if missing else t).reshape(-1, w, t.shape[2])
 
-def _match(
-    A:Tensor,     # rows `b a d`; only their directions count
-    B:Tensor,     # rows `b c d`, c = a or a − 1
-    out:Tensor,   # of B: who can't be chosen `b c`, True or False
-    window:int,   # how many of A and of B lie in a window
-)->tuple:         # cosine of each A with the best of B in its window `b a`; who that is: a function of numbers of A `b r`
-    "The best partner of each A, by windows of consecutive tokens."
+def _scores(
+    A:Tensor,           # rows `b a d`; only their directions count
+    B:Tensor,           # rows `b c d`, c = a or a − 1
+    out:Tensor|None,    # of B: who can't be chosen `b c`, True or False; None: everyone can
+    k:int, w:int,       # windows; how many of A and of B lie in each
+)->Tensor:              # `b kw w`
+    "Cosines of each A with each B in its window, times the length of A."
+    near, missing = torch.bmm(_cut(A, k, w), _cut(B, k, w).mT), k*w - B.shape[1]
+    def row(t, value): return F.pad(t, (0, missing), value=value).view(-1, 1, w) if missing else t.reshape(-1, 1, w)
+    near = near/row(torch.linalg.vector_norm(B, dim=-1).clamp_min(1e-12), 1.)
+    if missing and out is None: out = torch.zeros_like(B[..., 0], dtype=torch.bool)
+    if out is not None: near = near.masked_fill(row(out, True), -torch.inf)
+    return near.view(len(A), k*w, w)
+
+def _match(A, B, out, window):
+    "Cosine of each A with the best of B in its window `b a`; who that is: a function of numbers of A `b r`"
     a, c = A.shape[1], B.shape[1]
     w = min(window, a)
-    k = -(-a//w)
-    closed = F.pad(out, (0, k*w - c), value=True).unflatten(1, (k, 1, w))
-    bias = torch.zeros(closed.shape, dtype=A.dtype, device=A.device).masked_fill(closed, -torch.inf)
-    near = _cut(A, k, w) @ _cut(F.normalize(B, dim=-1, eps=1e-12), k, w).mT + bias
+    near = _scores(A, B, out, -(-a//w), w)
     def best(rows):
-        found = near.flatten(1, 2).gather(1, rows.unsqueeze(-1).expand(-1, -1, w)).argmax(-1)
+        found = near.gather(1, rows.unsqueeze(-1).expand(-1, -1, w)).argmax(-1)
         return (found + rows//w*w).clamp_max(c - 1)
-    return near.amax(-1).flatten(1)[:, :a]/torch.linalg.vector_norm(A, dim=-1).clamp_min(1e-12), best
+    return near.amax(-1)[:, :a]/torch.linalg.vector_norm(A, dim=-1).clamp_min(1e-12), best
 
 # %% ../../nbs/35a_plans.ipynb #3a1904fc
 @torch.no_grad()
@@ -144,30 +150,29 @@ def _proposals(metric, protected, sizes, window):
     if not 0 <= protected <= metric.shape[1] - 2:
         raise ValueError(f'of {metric.shape[1]} tokens 0 to {metric.shape[1] - 2} can be protected, got {protected}')
     rows = widen(metric.detach())[:, protected:]
-    gone = torch.zeros(rows.shape[:2], dtype=torch.bool, device=rows.device)
-    if sizes is not None: gone = check_sizes(sizes, metric)[:, protected:] == 0
+    if sizes is None: return _match(rows[:, ::2], rows[:, 1::2], None, window)
+    gone = check_sizes(sizes, metric)[:, protected:] == 0
     score, best = _match(rows[:, ::2], rows[:, 1::2], gone[:, 1::2], window)
     return score.masked_fill(gone[:, ::2], torch.inf), best
 
 # %% ../../nbs/35a_plans.ipynb #1af749e0
 def _interleave(a, c):
     "Rows of A and of B in their places again"
-    pad = a.shape[1] - c.shape[1]
-    return torch.stack([a, F.pad(c, (0, pad))], -1).flatten(1)[:, :a.shape[1] + c.shape[1]]
+    if a.shape[1] == c.shape[1]: return torch.stack([a, c], -1).flatten(1)
+    return torch.stack([a, F.pad(c, (0, 1))], -1).flatten(1)[:, :-1]
 
-def _places(gone, best, n, protected, order):
-    "Slot of each of `n` rows, if of A those leave that are `gone` `b a`"
+def _places(partner, n, protected, order):
+    "Slot of each of `n` rows; `partner: b a` tells whom each A joins, −1 if it stays"
+    gone, front = partner >= 0, torch.arange(protected, device=partner.device)
     c = (n - protected)//2
-    stays = (~gone).long()
     if order == 'split':
-        place_a = stays.cumsum(-1) - 1
-        place_b = stays.sum(-1, keepdim=True) + torch.arange(c, device=gone.device)
+        place_a = (~gone).cumsum(-1) - 1
+        place_b = place_a[:, -1:] + torch.arange(1, c + 1, device=gone.device)
     else:
-        place = _interleave(stays, torch.ones_like(best[:, :c])).cumsum(-1) - 1
+        place = _interleave(~gone, torch.ones_like(gone[:, :c])).cumsum(-1) - 1
         place_a, place_b = place[:, ::2], place[:, 1::2]
-    rest = _interleave(torch.where(gone, place_b.gather(1, best), place_a), place_b)
-    front = torch.arange(protected, device=gone.device).expand(len(rest), -1)
-    return torch.cat([front, rest + protected], 1)
+    rest = _interleave(torch.where(gone, place_b.gather(1, partner.clamp_min(0)), place_a), place_b)
+    return torch.cat([front.expand(len(rest), -1), rest + protected], 1) if protected else rest
 
 # %% ../../nbs/35a_plans.ipynb #fea6a026
 def _check_r(r, n, protected):
@@ -213,8 +218,8 @@ def window_plan(
     if r == 0: return identity_plan(b, n, metric.device)
     score, best = _proposals(metric, protected, sizes, (window + 1)//2)
     queue, place = _queue(score)
-    partner = best(queue[:, :r]).gather(1, place.clamp_max(r - 1))                     # of those that leave
-    return MergePlan(_places(place < r, partner, n, protected, order), n - r)
+    chosen = best(queue[:, :r]).gather(1, place.clamp_max(r - 1))                      # by those that leave
+    return MergePlan(_places(torch.where(place < r, chosen, -1), n, protected, order), n - r)
 
 # %% ../../nbs/35a_plans.ipynb #dece1296
 def threshold_plan(
@@ -236,7 +241,7 @@ def threshold_plan(
     if slots is not None: gone = gone | (_queue(score)[1] < n - slots)
     kept = n - int(gone.sum(-1).min()) if slots is None else slots
     every = torch.arange(score.shape[1], device=score.device).expand(len(score), -1)
-    return MergePlan(_places(gone, best(every), n, protected, 'split'), kept)
+    return MergePlan(_places(torch.where(gone, best(every), -1), n, protected, 'split'), kept)
 
 # %% ../../nbs/35a_plans.ipynb #627f9f22
 def merge_schedule(
