@@ -46,7 +46,7 @@ def _load(folder:Path):
 _library, _missing = _load(Path(fast.__path__[0]))
 
 # %% ../../nbs/29_core.ipynb #d65996ca
-_worth = 2**17   # numbers of a sample group that are worth a thread
+_worth = 2**20   # numbers of a sample group that are worth a thread
 
 def _shares(b, size):
     "Stretches (from, to) of `b` samples of `size` numbers in all, one for each thread"
