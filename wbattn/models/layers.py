@@ -83,6 +83,17 @@ def forward(self:PatchEmbed,
     self.check(x.shape)
     return self.tokens(x)
 
+# %% ../../nbs/30_layers.ipynb #72544c1e
+def _pixel_by_pixel(x):
+    "On a CPU, the same images with the channels of a pixel side by side in memory; elsewhere as they are."
+    if x.device.type != 'cpu': return x
+    x = rearrange(x, 'b c h w -> b h w c').contiguous()
+    return rearrange(x, 'b h w c -> b c h w')
+
+def _rows(x):
+    "A map `b d h w` as tokens in rows, contiguous in memory `b n d`, and its grid."
+    return rearrange(x, 'b d h w -> b (h w) d').contiguous(), tuple(x.shape[2:])
+
 # %% ../../nbs/30_layers.ipynb #05e17464
 class ConvPatchEmbed(PatchEmbed):
     "Image to tokens: one small convolution for each prime factor of the patch size."
@@ -107,8 +118,7 @@ class ConvPatchEmbed(PatchEmbed):
         x:Tensor, # images `b c h w`
     )->tuple[Tensor, tuple[int, int]]: # tokens `b n d`, and the grid (rows, columns) with n = rows * columns
         "The tokens of images that fit, and their grid."
-        x = self.proj(x)
-        return rearrange(x, 'b d h w -> b (h w) d'), tuple(x.shape[2:])
+        return _rows(self.proj(_pixel_by_pixel(x)))
 
 # %% ../../nbs/30_layers.ipynb #8045e74b
 class DeepPatchEmbed(ConvPatchEmbed):
@@ -126,8 +136,7 @@ class DeepPatchEmbed(ConvPatchEmbed):
         x:Tensor, # images `b c h w`
     )->tuple[Tensor, tuple[int,int]]: # tokens `b n d`, and the grid (rows, columns) with n = rows * columns
         "The tokens of images that fit, and their grid."
-        x = self.grid(self.proj(x))
-        return rearrange(x, 'b d h w -> b (h w) d'), tuple(x.shape[2:])
+        return _rows(self.grid(self.proj(_pixel_by_pixel(x))))
 
 # %% ../../nbs/30_layers.ipynb #2b31d39c
 class LinearPatchEmbed(PatchEmbed):
