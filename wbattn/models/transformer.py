@@ -13,14 +13,15 @@ from einops import rearrange
 from fastcore.basics import patch
 from timm.layers import Mlp, resample_abs_pos_embed
 from timm.models._features import feature_take_indices
-from timm.models.xcit import ClassAttentionBlock, PositionalEncodingFourier
+from timm.models.xcit import PositionalEncodingFourier
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from ..ops.crate import ISTA, MSSA
 from ..ops.dmsa import DMSA
 from ..ops.dotproduct import SoftmaxAttention, XCA
 from ..ops.eca import ECAttention
-from .layers import Block, ConvPatchEmbed, DeepPatchEmbed, LearnedPositions, LinearPatchEmbed
+from .layers import (Block, ConvPatchEmbed, DeepPatchEmbed, LearnedPositions, LinearPatchEmbed,
+    class_attention_block)
 from ..ops.tssa import TSSA
 
 # %% ../../nbs/31_transformer.ipynb #c6bc8939
@@ -100,7 +101,7 @@ def _make_positions(pos_embed, dim, grid, num_prefix):
 def _class_attention(layers, depth, init_values, dim, num_heads, **kwargs):
     "Layers of class attention behind `depth` blocks."
     if init_values is None: init_values = 1. if depth <= 12 else 1e-5
-    make = partial(ClassAttentionBlock, dim, num_heads, qkv_bias=True, eta=init_values, tokens_norm=True, **kwargs)
+    make = partial(class_attention_block, dim, num_heads, qkv_bias=True, eta=init_values, tokens_norm=True, **kwargs)
     return nn.ModuleList([make() for _ in range(layers)])
 
 # %% ../../nbs/31_transformer.ipynb #21770797
