@@ -151,17 +151,13 @@ def second_half(
 
 # %% ../../nbs/35c_mergeable.ipynb #1dfea395
 def class_attention_merged(
-    block:nn.Module,  # timm's `ClassAttentionBlock`
+    block:nn.Module,  # timm's `ClassAttentionBlock`, around attention that takes sizes
     x:Tensor,         # tokens, class token first `b 1+m d`
     sizes:Tensor,     # how many tokens each stands for `b 1+m`
 )->Tensor:            # `b 1+m d`
     "A layer of class attention whose keys count as many times as they stand for."
-    attn, z = block.attn, block.norm1(x)
-    q, k, v = (rearrange(f(t), 'b n (h p) -> b h n p', h=attn.num_heads)
-               for f, t in ((attn.q, z[:, :1]), (attn.k, z), (attn.v, z)))
-    drop = attn.attn_drop.p if attn.training else 0.
-    y = F.scaled_dot_product_attention(q, k, v, attn_mask=log_sizes(sizes, k), dropout_p=drop)
-    y = attn.proj_drop(attn.proj(rearrange(y, 'b h n p -> b n (h p)')))
+    z = block.norm1(x)
+    y = block.attn(z, sizes)
     x = x + block.drop_path1(block.gamma1*torch.cat([y, z[:, 1:]], 1))
     x = block.norm2(x) if block.tokens_norm else torch.cat([block.norm2(x[:, :1]), x[:, 1:]], 1)
     y = torch.cat([block.gamma2*block.mlp(x[:, :1]), x[:, 1:]], 1)
