@@ -178,7 +178,7 @@ _space = space(__name__)
 def _causal(w:Tensor, temp:Tensor, bias:Tensor)->tuple[Tensor, Tensor, Tensor, Tensor]:
     "Update `b n h p` of codes `b h n p`, temp `h`, bias `h n` in float32; Π `b h n`; sums before each chunk"
     (b, h, n, p), new, w = w.shape, partial(torch.empty, dtype=torch.float32, device=w.device), features_together(w)
-    L, one, all_heads = tiling(h, p)
+    L, one, all_heads = tiling(h, p, w.device)
     c = -(-n//L)
     energy, Pi, sums, y = new(c, b, h, p), new(b, h, n), new(c, b, h, p + 1), new(b, n, h, p, dtype=w.dtype)
     launch(_energy, (b*h, c), *strided(w), energy, n, L, **one)
@@ -191,7 +191,7 @@ def _causal(w:Tensor, temp:Tensor, bias:Tensor)->tuple[Tensor, Tensor, Tensor, T
 @_causal.register_fake
 def _causal_like(w, temp, bias):
     (b, h, n, p), new = w.shape, partial(w.new_empty, dtype=torch.float32)
-    L = tiling(*_head_shape(w))[0]
+    L = tiling(*_head_shape(w), w.device)[0]
     c = (n + L - 1)//L
     return w.new_empty(b, n, h, p), new(b, h, n), new(c, b, h, p), new(c, b, h, p + 1)
 
@@ -202,8 +202,9 @@ def _causal_grad(
 )->tuple[Tensor, Tensor, Tensor]:
     "Gradients by codes, laid out as `b n h p`, by temperatures `h`, and by logits `b h n`"
     (b, h, n, p), new = w.shape, partial(torch.empty, dtype=torch.float32, device=w.device)
-    L, one, all_heads = tiling(h, p)
+    L, one, all_heads = tiling(h, p, w.device)
     c = -(-n//L)
+    if c != len(energy): raise RuntimeError(f'{len(energy)} chunks forward, {c} back: the tiles have changed in between')
     pull, drift, dw = new(c, b, h, p + 1), new(c, b, h, p + 1), new(b, n, h, p, dtype=w.dtype)
     dPi, dlogits = new(b, h, n), new(b, h, n)
     both = *strided(features_together(w)), *strided(features_together(g))

@@ -139,7 +139,7 @@ _space = space(__name__)
 def _attend(w:Tensor, temp:Tensor)->tuple[Tensor, Tensor, Tensor, Tensor]:
     "Update `b n h p` of codes `b h n p`, temp `h` in float32; Π `b h n`; energies `b h p`; ΣΠw² and ΣΠ `b h p+1`"
     (b, h, n, p), new, w = w.shape, partial(torch.empty, dtype=torch.float32, device=w.device), features_together(w)
-    L, one, all_heads = tiling(h, p)
+    L, one, all_heads = tiling(h, p, w.device)
     chunk = chunk_length(b, n)
     c = -(-n//chunk)
     energy, Pi, sums, y = new(c, b, h, p), new(b, h, n), new(c, b, h, p + 1), new(b, n, h, p, dtype=w.dtype)
@@ -160,7 +160,7 @@ def _attend_like(w, temp):
 def _attend_grad(w:Tensor, temp:Tensor, g:Tensor, Pi:Tensor, energy:Tensor, sums:Tensor)->tuple[Tensor, Tensor]:
     "Gradients by codes, laid out as `b n h p`, and by temperatures `h`"
     (b, h, n, p), new = w.shape, partial(torch.empty, dtype=torch.float32, device=w.device)
-    L, one, all_heads = tiling(h, p)
+    L, one, all_heads = tiling(h, p, w.device)
     chunk = chunk_length(b, n)
     c = -(-n//chunk)
     pull, dlogits, drift, dw = new(c, b, h, p), new(b, h, n), new(c, b, h, p), new(b, n, h, p, dtype=w.dtype)
