@@ -130,7 +130,7 @@ def power_of_two(
     return 1 << (k - 1).bit_length()
 
 RULE = 2048, 16   # numbers of a tile, and of each thread
-CHOICES = RULE, (1024, 8), (1024, 16), (2048, 8), (2048, 32), (4096, 16), (4096, 32)
+CHOICES = RULE, (2048, 8), (1024, 16), (1024, 8), (4096, 16)
 
 def tiled(
     h:int,        # heads
@@ -151,7 +151,7 @@ def chunk_length(
     "Tokens that one program adds up: about a thousand programs, of 64 to 1,024 tokens."
     return max(64, min(1024, power_of_two(-(-b*n//1024))))
 
-# %% ../../nbs/24_triton.ipynb #35c254ea
+# %% ../../nbs/24_triton.ipynb #2cd0d1b9
 def tiles_file()->Path:
     "Where tuned tiles are kept."
     caches = os.environ.get('XDG_CACHE_HOME') or Path.home()/'.cache'
@@ -172,7 +172,7 @@ def tuned()->dict:   # of choices, by `card`
     warnings.warn(f'no tuned tiles in {file} ({why}); tiles are chosen by the rule')
     return {}
 
-# %% ../../nbs/24_triton.ipynb #654ade28
+# %% ../../nbs/24_triton.ipynb #aaa52020
 def card(
     h:int,   # heads
     p:int,   # features of a head
