@@ -16,7 +16,7 @@ pythons = ['3.11', '3.12', '3.13']
 
 def core_source():
     "The C core: the strings of wbattn/fast/c_*.py put together"
-    modules = [ast.parse((here/f'wbattn/fast/{name}.py').read_text(encoding='utf-8')) for name in ('c_sums', 'c_running')]
+    modules = [ast.parse((here/f'wbattn/fast/{name}.py').read_text(encoding='utf-8')) for name in ('c_sums', 'c_decoupled', 'c_running')]
     cells = [n for m in modules for n in m.body if isinstance(n, (ast.Assign, ast.AugAssign))]
     return ''.join(ast.literal_eval(n.value) for n in cells if ast.unparse(n).startswith('_source'))
 

@@ -21,7 +21,7 @@ PART NAME(causal_assign)(I h, I p, const real *restrict w, const real *restrict 
         }
         Pi[k] = temp[k]*(bias ? x + bias[k*n] : x);
     }
-    NAME(softmax)(h, Pi);
+    NAME(softmax)(1, h, Pi);
 }
 '''
 

@@ -6,10 +6,12 @@
 __all__ = []
 
 # %% ../../nbs/28_c_sums.ipynb #5b73d9b0
-_source = r'''/* Made by setup.py from nbs/28_c_sums.ipynb and nbs/28b_c_running.ipynb: edit those. */
+_source = r'''/* Made by setup.py from nbs/28_c_sums.ipynb, nbs/28a_c_decoupled.ipynb and nbs/28b_c_running.ipynb: edit those. */
 #ifndef real
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 #if defined(__x86_64__) && defined(__GLIBC__)
 #define PUBLIC __attribute__((visibility("default"), target_clones("fma", "default"))) void
 #elif defined(_WIN32)
@@ -34,9 +36,18 @@ _source += r'''
 #define TINY 1e-24
 #define FLOOR 1e-8
 #define BLOCK 64
+#define ROWS 8
 typedef ptrdiff_t I;
+static inline float fast_exp(float x) {
+    float k = (x < -87 ? x = -87 : x)*1.44269504f + 12582912.f - 12582912.f, y = 1, power;
+    x = x - k*0.693359375f + k*2.12194440e-4f;
+    for (int i = 7; i; i--) y = 1 + y*x*(1.f/i);
+    uint32_t bits = (uint32_t)((int32_t)k + 127) << 23;
+    memcpy(&power, &bits, sizeof power);
+    return y*power;
+}
 #define real float
-#define EXP expf
+#define EXP fast_exp
 #define NAME(f) f##_float32
 #include "core.c"
 #undef real
@@ -56,46 +67,83 @@ PART NAME(flush)(I d, real *restrict part, double *restrict sum) {
 }
 '''
 
+# %% ../../nbs/28_c_sums.ipynb #7a1f0c22
+_source += r'''
+PART NAME(weigh)(I m, I h, I p, const real *restrict u, const real *restrict v, const real *restrict q, real *restrict part) {
+    I d = h*p, j = 0;
+    for (; j + 4 <= m; j += 4, u += 4*d, v += 4*d, q += 4*h)
+        for (I k = 0; k < h; k++) {
+            const real a = q[k], b = q[h + k], c = q[2*h + k], e = q[3*h + k];
+            for (I i = k*p; i < k*p + p; i++)
+                part[i] += (a*(u[i]*v[i]) + b*(u[d + i]*v[d + i]))
+                         + (c*(u[2*d + i]*v[2*d + i]) + e*(u[3*d + i]*v[3*d + i]));
+        }
+    for (; j < m; j++, u += d, v += d, q += h)
+        for (I k = 0; k < h; k++)
+            for (I i = k*p; i < k*p + p; i++) part[i] += q[k]*(u[i]*v[i]);
+}
+'''
+
+# %% ../../nbs/28_c_sums.ipynb #7a1f0c24
+_source += r'''
+PART NAME(shares)(I m, I h, I p, const real *restrict u, const real *restrict v, const real *restrict r, real *restrict x) {
+    for (I j = 0; j < m; j++, u += h*p, v += h*p, x += h)
+        for (I k = 0; k < h; k++) {
+            real sum = 0;
+            #pragma omp simd reduction(+:sum)
+            for (I i = k*p; i < k*p + p; i++) sum += r[i]*(u[i]*v[i]);
+            x[k] = sum;
+        }
+}
+'''
+
 # %% ../../nbs/28_c_sums.ipynb #f06475e0
 _source += r'''
-PART NAME(energy)(I n, I d, const real *restrict w, const real *size, real *restrict part, double *restrict s) {
-    for (I j = n - 1; j >= 0; j--) {
-        const real c = size ? size[j] : 1;
-        for (I i = 0; i < d; i++) part[i] += c*(w[j*d + i]*w[j*d + i]);
-        if (j % BLOCK == 0) NAME(flush)(d, part, s);
+PART NAME(energy)(I n, I d, const real *restrict w, const real *size, real *restrict ones, real *restrict part, double *restrict s) {
+    for (I j = 0; j < BLOCK; j++) ones[j] = 1;
+    for (I j = (n - 1)/BLOCK*BLOCK; j >= 0; j -= BLOCK) {
+        NAME(weigh)(n - j < BLOCK ? n - j : BLOCK, 1, d, w + j*d, w + j*d, size ? size + j : ones, part);
+        NAME(flush)(d, part, s);
     }
 }
 '''
 
 # %% ../../nbs/28_c_sums.ipynb #3611ce93
 _source += r'''
-PART NAME(softmax)(I h, real *restrict x) {
-    real top = x[0], sum = 0;
-    for (I k = 1; k < h; k++) if (x[k] > top) top = x[k];
-    for (I k = 0; k < h; k++) sum += x[k] = EXP(x[k] - top);
-    for (I k = 0; k < h; k++) x[k] /= sum;
+PART NAME(softmax)(I m, I h, real *restrict x) {
+    for (I j = 0; j < m*h; j += h) {
+        real top = x[j];
+        for (I k = 1; k < h; k++) if (x[j + k] > top) top = x[j + k];
+        for (I k = 0; k < h; k++) x[j + k] -= top;
+    }
+    for (I i = 0; i < m*h; i++) x[i] = EXP(x[i]);
+    for (I j = 0; j < m*h; j += h) {
+        real sum = 0;
+        for (I k = 0; k < h; k++) sum += x[j + k];
+        for (I k = 0; k < h; k++) x[j + k] /= sum;
+    }
+}
+'''
+
+# %% ../../nbs/28_c_sums.ipynb #7a1f0c26
+_source += r'''
+PART NAME(count)(I m, I h, const real *restrict Pi, const real *size, real *restrict q, double *restrict N) {
+    for (I j = 0; j < m; j++)
+        for (I k = 0; k < h; k++) N[k] += q[j*h + k] = size ? size[j]*Pi[j*h + k] : Pi[j*h + k];
 }
 '''
 
 # %% ../../nbs/28_c_sums.ipynb #b87e4898
 _source += r'''
-PART NAME(assign)(I n, I h, I p, const real *restrict w, const real *size, const real *restrict r,
-                  real *restrict Pi, real *restrict part, double *restrict m, double *restrict N) {
-    for (I j = 0; j < n; j++, w += h*p, Pi += h) {
-        const real c = size ? size[j] : 1;
+PART NAME(assign)(I n, I h, I p, const real *restrict w, const real *size, const real *restrict r, real *restrict Pi,
+                  real *restrict q, real *restrict part, double *restrict m, double *restrict N) {
+    for (I j = 0, rows; j < n; j += rows, w += rows*h*p, Pi += rows*h) {
+        rows = n - j < ROWS ? n - j : ROWS;
         if (j % BLOCK == 0) NAME(flush)(h*p, part, m);
-        for (I k = 0; k < h; k++) {
-            real x = 0;
-            #pragma omp simd reduction(+:x)
-            for (I i = k*p; i < k*p + p; i++) x += w[i]*w[i]*r[i];
-            Pi[k] = x;
-        }
-        NAME(softmax)(h, Pi);
-        for (I k = 0; k < h; k++) {
-            const real pi = c*Pi[k];
-            N[k] += pi;
-            for (I i = k*p; i < k*p + p; i++) part[i] += pi*(w[i]*w[i]);
-        }
+        NAME(shares)(rows, h, p, w, w, r, Pi);
+        NAME(softmax)(rows, h, Pi);
+        NAME(count)(rows, h, Pi, size ? size + j : 0, q, N);
+        NAME(weigh)(rows, h, p, w, w, q, part);
     }
     NAME(flush)(h*p, part, m);
 }
@@ -121,16 +169,16 @@ PUBLIC NAME(tssa)(I from, I to, I n, I h, I p, const real *w, const real *temp, 
     I d = h*p;
     for (I b = from; b < to; b++) {
         const real *c = size ? size + b*n : 0;
-        real *part = work, *a = work + d;
+        real *part = work, *a = work + d, *q = work + 5*d;
         double *s = kept + b*(2*d + h), *m = s + d, *N = m + d;
         for (I i = 0; i < 2*d; i++) s[i] = work[i] = 0;
         for (I k = 0; k < h; k++) N[k] = FLOOR;
-        NAME(energy)(n, d, w + b*n*d, c, part, s);
+        NAME(energy)(n, d, w + b*n*d, c, q, part, s);
         for (I i = 0; i < d; i++) {
             if (s[i] < TINY) s[i] = TINY;
             a[i] = (real)(temp[i/p]/s[i]);
         }
-        NAME(assign)(n, h, p, w + b*n*d, c, a, Pi + b*n*h, part, m, N);
+        NAME(assign)(n, h, p, w + b*n*d, c, a, Pi + b*n*h, q, part, m, N);
         for (I i = 0; i < d; i++) a[i] = (real)(1/(1 + (m[i] /= N[i/p])));
         NAME(update)(n, h, p, w + b*n*d, Pi + b*n*h, a, y + b*n*d);
     }
@@ -141,18 +189,10 @@ PUBLIC NAME(tssa)(I from, I to, I n, I h, I p, const real *w, const real *temp, 
 _source += r'''
 PART NAME(pull)(I n, I h, I p, const real *restrict w, const real *restrict g, const real *restrict Pi,
                 const real *restrict a, real *restrict r, real *restrict part, double *restrict sum) {
-    for (I j = n - 1; j >= 0; j--) {
-        for (I k = 0; k < h; k++) {
-            const real *v = w + (j*h + k)*p, *u = g + (j*h + k)*p, pi = Pi[j*h + k];
-            real x = 0;
-            #pragma omp simd reduction(+:x)
-            for (I i = 0; i < p; i++) {
-                real gw = u[i]*v[i];
-                part[k*p + i] += pi*gw;
-                x += a[k*p + i]*gw;
-            }
-            r[j*h + k] = x;
-        }
+    for (I j = (n - 1)/ROWS*ROWS; j >= 0; j -= ROWS) {
+        I rows = n - j < ROWS ? n - j : ROWS, at = j*h*p;
+        NAME(shares)(rows, h, p, g + at, w + at, a, r + j*h);
+        NAME(weigh)(rows, h, p, g + at, w + at, Pi + j*h, part);
         if (j % BLOCK == 0) NAME(flush)(h*p, part, sum);
     }
 }
@@ -161,22 +201,19 @@ PART NAME(pull)(I n, I h, I p, const real *restrict w, const real *restrict g, c
 # %% ../../nbs/28_c_sums.ipynb #4cf0a847
 _source += r'''
 PART NAME(member_grad)(I n, I h, I p, const real *restrict w, const real *size, const real *restrict Pi,
-                       const real *restrict delta, const double *restrict gamma, real *restrict lam, real *restrict part, double *restrict t) {
-    for (I j = 0; j < n; j++, w += h*p, Pi += h, lam += h) {
-        const real c = size ? size[j] : 1;
-        real mean = 0;
+                       const real *restrict delta, const double *restrict gamma, real *restrict lam, real *restrict x,
+                       real *restrict part, double *restrict t) {
+    for (I j = 0, rows; j < n; j += rows, w += rows*h*p) {
+        rows = n - j < ROWS ? n - j : ROWS;
         if (j % BLOCK == 0) NAME(flush)(h*p, part, t);
-        for (I k = 0; k < h; k++) {
-            real x = 0;
-            #pragma omp simd reduction(+:x)
-            for (I i = k*p; i < k*p + p; i++) x += delta[i]*(w[i]*w[i]);
-            lam[k] = c*(x - (real)gamma[k]) - lam[k];
-            mean += Pi[k]*lam[k];
+        NAME(shares)(rows, h, p, w, w, delta, x);
+        for (I i = 0; i < rows*h; i += h, Pi += h, lam += h) {
+            const real c = size ? size[j + i/h] : 1;
+            real mean = 0;
+            for (I k = 0; k < h; k++) mean += Pi[k]*(lam[k] = c*(x[i + k] - (real)gamma[k]) - lam[k]);
+            for (I k = 0; k < h; k++) lam[k] = Pi[k]*(lam[k] - mean);
         }
-        for (I k = 0; k < h; k++) {
-            lam[k] = Pi[k]*(lam[k] - mean);
-            for (I i = k*p; i < k*p + p; i++) part[i] += lam[k]*(w[i]*w[i]);
-        }
+        NAME(weigh)(rows, h, p, w, w, lam - rows*h, part);
     }
     NAME(flush)(h*p, part, t);
 }
@@ -202,7 +239,7 @@ _source += r'''
 PUBLIC NAME(tssa_grad)(I from, I to, I n, I h, I p, const real *w, const real *temp, const real *size, const real *g,
                        const real *Pi, const double *kept, real *dw, double *dtemp, real *lam, double *sums, real *work) {
     I d = h*p;
-    real *part = work, *a = work + d, *delta = work + 2*d, *r = work + 3*d, *e = work + 4*d;
+    real *part = work, *a = work + d, *delta = work + 2*d, *r = work + 3*d, *e = work + 4*d, *x = work + 5*d;
     for (I b = from; b < to; b++) {
         const real *v = w + b*n*d, *u = g + b*n*d, *P = Pi + b*n*h, *c = size ? size + b*n : 0;
         const double *s = kept + b*(2*d + h), *m = s + d, *N = m + d;
@@ -211,12 +248,12 @@ PUBLIC NAME(tssa_grad)(I from, I to, I n, I h, I p, const real *w, const real *t
         for (I k = 0; k < h; k++) gamma[k] = dt[k] = 0;
         NAME(pull)(n, h, p, v, u, P, a, lam + b*n*h, part, sums);
         for (I i = 0; i < d; i++) {
-            double x = sums[i]/((1 + m[i])*(1 + m[i])*N[i/p]);
-            delta[i] = (real)x;
-            gamma[i/p] += x*m[i];
+            double slope = sums[i]/((1 + m[i])*(1 + m[i])*N[i/p]);
+            delta[i] = (real)slope;
+            gamma[i/p] += slope*m[i];
             sums[i] = 0;
         }
-        NAME(member_grad)(n, h, p, v, c, P, delta, gamma, lam + b*n*h, part, sums);
+        NAME(member_grad)(n, h, p, v, c, P, delta, gamma, lam + b*n*h, x, part, sums);
         for (I i = 0; i < d; i++) {
             double t = sums[i]/s[i], slope = temp[i/p]/s[i];
             dt[i/p] += t;
@@ -224,91 +261,6 @@ PUBLIC NAME(tssa_grad)(I from, I to, I n, I h, I p, const real *w, const real *t
             e[i] = s[i] > TINY ? (real)(t*slope) : 0;
         }
         NAME(code_grad)(n, h, p, v, c, u, P, lam + b*n*h, a, delta, r, e, dw + b*n*d);
-    }
-}
-'''
-
-# %% ../../nbs/28_c_sums.ipynb #19fb5a63
-_source += r'''
-PART NAME(group)(I n, I h, I p, const real *restrict w, const real *size, const real *restrict Pi, real *restrict part,
-                 double *restrict m, double *restrict N) {
-    for (I j = n - 1; j >= 0; j--) {
-        for (I k = 0; k < h; k++) {
-            const real *v = w + (j*h + k)*p, pi = size ? size[j]*Pi[j*h + k] : Pi[j*h + k];
-            N[k] += pi;
-            for (I i = 0; i < p; i++) part[k*p + i] += pi*(v[i]*v[i]);
-        }
-        if (j % BLOCK == 0) NAME(flush)(h*p, part, m);
-    }
-}
-'''
-
-# %% ../../nbs/28_c_sums.ipynb #7580372f
-_source += r'''
-PUBLIC NAME(dmsa)(I from, I to, I n, I h, I p, const real *w, const real *Pi, const real *mask, const real *size,
-                  real *y, double *kept, double *sums, real *work) {
-    I d = h*p;
-    real *part = work, *a = work + d;
-    for (I b = from; b < to; b++) {
-        double *m = kept + b*(d + h), *N = m + d;
-        for (I i = 0; i < d; i++) m[i] = part[i] = 0;
-        for (I k = 0; k < h; k++) N[k] = 0;
-        NAME(group)(n, h, p, w + b*n*d, size ? size + b*n : 0, Pi + b*n*h, part, m, N);
-        for (I k = 0; k < h; k++) N[k] += FLOOR;
-        for (I i = 0; i < d; i++) {
-            double mu = mask[b*h + i/p];
-            m[i] /= N[i/p];
-            a[i] = (real)(mu/(1 + mu*mu*m[i]));
-        }
-        NAME(update)(n, h, p, w + b*n*d, Pi + b*n*h, a, y + b*n*d);
-    }
-}
-'''
-
-# %% ../../nbs/28_c_sums.ipynb #900097da
-_source += r'''
-PART NAME(dmsa_codes)(I n, I h, I p, const real *restrict w, const real *restrict g, const real *restrict Pi,
-                      const real *size, const real *restrict a, const real *restrict delta, const double *restrict gamma,
-                      real *restrict dPi, real *restrict dw) {
-    for (I j = 0; j < n; j++)
-        for (I k = 0; k < h; k++) {
-            I at = (j*h + k)*p;
-            real x = 0, pi = Pi[j*h + k], c = size ? size[j] : 1, twice = 2*c;
-            #pragma omp simd reduction(+:x)
-            for (I i = 0; i < p; i++) {
-                real v = w[at + i];
-                x += delta[k*p + i]*(v*v);
-                dw[at + i] = pi*(twice*v*delta[k*p + i] - g[at + i]*a[k*p + i]);
-            }
-            dPi[j*h + k] = c*(x - (real)gamma[k]) - dPi[j*h + k];
-        }
-}
-'''
-
-# %% ../../nbs/28_c_sums.ipynb #ad55e9ec
-_source += r'''
-PUBLIC NAME(dmsa_grad)(I from, I to, I n, I h, I p, const real *w, const real *Pi, const real *mask, const real *size,
-                       const real *g, const double *kept, real *dw, real *dPi, double *dmask, double *sums, real *work) {
-    I d = h*p;
-    real *part = work, *a = work + d, *delta = work + 2*d;
-    for (I b = from; b < to; b++) {
-        const real *v = w + b*n*d, *u = g + b*n*d, *P = Pi + b*n*h, *mu = mask + b*h;
-        const double *m = kept + b*(d + h), *N = m + d;
-        double *gamma = sums + d;
-        for (I i = 0; i < d; i++) {
-            part[i] = 0;
-            sums[i] = 0;
-            a[i] = (real)(mu[i/p]/(1 + (double)mu[i/p]*mu[i/p]*m[i]));
-        }
-        for (I k = 0; k < h; k++) gamma[k] = dmask[b*h + k] = 0;
-        NAME(pull)(n, h, p, v, u, P, a, dPi + b*n*h, part, sums);
-        for (I i = 0; i < d; i++) {
-            double x = mu[i/p], y = 1 + x*x*m[i], slope = x*x*x*sums[i]/(y*y*N[i/p]);
-            delta[i] = (real)slope;
-            gamma[i/p] += slope*m[i];
-            dmask[b*h + i/p] -= sums[i]*(2 - y)/(y*y);
-        }
-        NAME(dmsa_codes)(n, h, p, v, u, P, size ? size + b*n : 0, a, delta, gamma, dPi + b*n*h, dw + b*n*d);
     }
 }
 '''
