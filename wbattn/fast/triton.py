@@ -161,7 +161,7 @@ def tiles_file()->Path:
 def tuned()->dict:   # of choices, by `card`
     "What was found fastest; read once."
     said, file = os.environ.get('WBATTN_TILES', ''), tiles_file()
-    if said not in ('', 'rule'): raise ValueError(f"the environment variable WBATTN_TILES must be 'rule' or empty, got {said!r}")
+    if said not in ('', 'rule'): raise ValueError(f"the variable WBATTN_TILES must be 'rule' or empty, got {said!r}")
     if said or not file.exists(): return {}
     try:
         found = {k: tuple(v) for k, v in json.loads(file.read_text(encoding='utf-8')).items()}

@@ -204,7 +204,7 @@ def _causal_grad(
     (b, h, n, p), new = w.shape, partial(torch.empty, dtype=torch.float32, device=w.device)
     L, one, all_heads = tiling(h, p, w.device)
     c = -(-n//L)
-    if c != len(energy): raise RuntimeError(f'{len(energy)} chunks forward, {c} back: the tiles have changed in between')
+    if c != len(energy): raise RuntimeError(f'{len(energy)} chunks forward, {c} back: the tiles have changed')
     pull, drift, dw = new(c, b, h, p + 1), new(c, b, h, p + 1), new(b, n, h, p, dtype=w.dtype)
     dPi, dlogits = new(b, h, n), new(b, h, n)
     both = *strided(features_together(w)), *strided(features_together(g))

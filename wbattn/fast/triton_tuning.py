@@ -142,7 +142,8 @@ def tune(
     right = [choice for choice, why in faults.items() if not why]
     choice, share, spread = fastest(in_turns(passes(b, h, n, p, dtype, device), (h, p, device), right, clock, rounds))
     keep(card(h, p, device), choice)
-    say(f'{tiles_used(h, p, device)}; the fastest took {share:.3f} of the time of the rule, which differs from itself by {spread:.3f}')
+    say(f'{tiles_used(h, p, device)}; the fastest took {share:.3f} of the time of the rule, '
+        f'which differs from itself by {spread:.3f}')
     return choice
 
 # %% ../../nbs/26b_triton_tuning.ipynb #454f8ca4
@@ -155,5 +156,5 @@ def refusal(
     "Why tiles can't be tuned here."
     on_gpu = torch.device(device).type == 'cuda' and torch.cuda.is_available()
     if triton is None or not (on_gpu or interpreted): return f'expected Triton and a GPU, got device={str(device)!r}'
-    if os.environ.get('WBATTN_TILES'): return 'expected WBATTN_TILES to be empty: with it, nobody would use what is found'
+    if os.environ.get('WBATTN_TILES'): return 'expected no WBATTN_TILES: with it, nobody would use what is found'
     return codes_unfit(torch.empty(1, h, 1, p, dtype=dtype, device='meta'))
