@@ -42,6 +42,7 @@ class BenchOptions(Setup):
     curves:bool = opt(False, "time and memory against n and d, about 7 minutes")
     models:bool = opt(False, "whole models against DeiT-S and where their time goes, about 12 minutes")
     gpu:bool = opt(False, "the goals for a CUDA card, the card itself first")
+    tune:bool = opt(False, "before --gpu, find the fastest tiles of its kernels on this card, and keep them")
     no_compile:bool = opt(False, "leave out torch.compile from the goals (it takes minutes to compile)")
     bs:int = opt(4, "images in a batch, for models (default: 4)", valid=whole())
     img_size:int = opt(224, "of the images, for models (default: 224)", valid=whole())
@@ -85,13 +86,15 @@ def _placed(o, mode):
 
 # %% ../../nbs/98_bench_cli.ipynb #0dc294ea
 def _check_files(o, mode):
-    "`ValueError` for a file that can't be written or read"
+    "`ValueError` for a file that can't be written or read, and for tuning without a card"
     for k in ('out', 'figure'):
         path = getattr(o, k)
         if path and not Path(path).resolve().parent.is_dir():
             raise ValueError(f'{k}={path!r}; there is no directory {str(Path(path).parent)!r}')
     if o.figure and mode not in ('curves', 'models'):
         raise ValueError(f'figure={o.figure!r}; only --curves and --models draw one')
+    if o.tune and not (mode == 'gpu' and o.device.startswith('cuda')):
+        raise ValueError(f'tune is for --gpu on a CUDA card, got device={o.device!r}')
     if o.limits and not Path(o.limits).is_file(): raise ValueError(f'limits={o.limits!r}; there is no such file')
 
 # %% ../../nbs/98_bench_cli.ipynb #e6a39a52
@@ -136,6 +139,13 @@ def _meta(mode, o):
     meta = describe(shlex.join(['wbattn_bench', *sys.argv[1:]]), o.device, o.threads)
     return (dict(gpu='none: a CPU in its place') if mode == 'gpu' else {}) | meta
 
+def _tiles(o):
+    "Which tiles the card's kernels have; tuned now if that is asked for"
+    from wbattn.fast.triton_tuning import tiles_used, tune
+    place = o.heads, o.d//o.heads
+    if o.tune: tune(*place, DTYPES[o.dtype], o.device)
+    return dict(tiles=tiles_used(*place, o.device))
+
 # %% ../../nbs/98_bench_cli.ipynb #c8ba96a9
 @command(examples="""  wbattn_bench --ops tssa,sdpa --forms fast,compiled --n 1024,4096
   wbattn_bench --goals --out bench_cpu.csv
@@ -151,6 +161,7 @@ def wbattn_bench(
     if o.n: _numbers(o.n)
     for k in _names(o): Entry(k, replace(o, compiler='eager'))
     meta = _meta(mode, o)
+    if mode == 'gpu' and o.device.startswith('cuda'): meta |= _tiles(o)
     def keep():
         if o.out and rows: save_results(table(rows, meta), o.out)
     def say(s):

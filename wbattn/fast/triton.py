@@ -6,9 +6,10 @@
 __all__ = ['tile', 'tiles']
 
 # %% ../../nbs/24_triton.ipynb #4c14fdfe
-import math, threading, warnings
+import json, math, os, threading, warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from pathlib import Path
 import torch
 from torch import Tensor
 try:
@@ -128,15 +129,19 @@ def power_of_two(
     "The next power of two."
     return 1 << (k - 1).bit_length()
 
-@cache
-def tiling(
-    h:int,  # heads
-    p:int,  # features of a head
+RULE = 2048, 16   # numbers of a tile, and of each thread
+CHOICES = RULE, (2048, 8), (1024, 16), (1024, 8), (4096, 16)
+
+def tiled(
+    h:int,        # heads
+    p:int,        # features of a head
+    numbers:int,  # of a tile, where the shape allows; a power of two
+    each:int,     # of them for each thread; a power of two
 )->tuple:
     "Tokens in a tile of one head; constants of the kernels on one head, and of those on all heads."
     H, P = power_of_two(h), power_of_two(p)
-    L, T = max(1, min(64, 2048//P)), max(1, min(64, 2048//(H*P)))
-    warps = lambda size: max(1, min(16, size//512))
+    L, T = max(1, min(64, numbers//P)), max(1, min(64, numbers//(H*P)))
+    warps = lambda size: max(1, min(16, size//(32*each)))
     return L, dict(h=h, p=p, L=L, P=P, num_warps=warps(L*P)), dict(h=h, p=p, T=T, H=H, P=P, num_warps=warps(T*H*P))
 
 def chunk_length(
@@ -145,6 +150,57 @@ def chunk_length(
 )->int:
     "Tokens that one program adds up: about a thousand programs, of 64 to 1,024 tokens."
     return max(64, min(1024, power_of_two(-(-b*n//1024))))
+
+# %% ../../nbs/24_triton.ipynb #2cd0d1b9
+def tiles_file()->Path:
+    "Where tuned tiles are kept."
+    caches = os.environ.get('XDG_CACHE_HOME') or Path.home()/'.cache'
+    return Path(os.environ.get('WBATTN_CACHE') or Path(caches)/'wbattn')/'tiles.json'
+
+@cache
+def tuned()->dict:   # of choices, by `card`
+    "What was found fastest; read once."
+    said, file = os.environ.get('WBATTN_TILES', ''), tiles_file()
+    if said not in ('', 'rule'): raise ValueError(f"the variable WBATTN_TILES must be 'rule' or empty, got {said!r}")
+    if said or not file.exists(): return {}
+    try:
+        found = {k: tuple(v) for k, v in json.loads(file.read_text(encoding='utf-8')).items()}
+        strange = set(found.values()) - set(CHOICES)
+        if not strange: return found
+        why = f'unknown tiles {min(strange)}'
+    except (OSError, ValueError, TypeError, AttributeError) as e: why = f'{type(e).__name__}: {e}'
+    warnings.warn(f'no tuned tiles in {file} ({why}); tiles are chosen by the rule')
+    return {}
+
+# %% ../../nbs/24_triton.ipynb #aaa52020
+def card(
+    h:int,   # heads
+    p:int,   # features of a head
+    device,  # where
+)->str:
+    "What a choice of tiles is for."
+    device = torch.device(device)
+    name = torch.cuda.get_device_name(device) if device.type == 'cuda' else device.type
+    return f'{name}, Triton {getattr(triton, "__version__", None)}, {h} heads of {p}'
+
+@cache
+def tiling(
+    h:int,         # heads
+    p:int,         # features of a head
+    device='cpu',  # where the kernels run
+)->tuple:
+    "The tiles that are used, as `tiled` gives them."
+    return tiled(h, p, *tuned().get(card(h, p, device), RULE))
+
+def tiles_used(
+    h:int,         # heads
+    p:int,         # features of a head
+    device='cpu',  # where the kernels run
+)->str:
+    "Which tiles are used, and why, in words."
+    found = tuned().get(card(h, p, device))
+    numbers, each = found or RULE
+    return f'{numbers} numbers in a tile, {each} in a thread, {"tuned" if found else "by the rule"}'
 
 # %% ../../nbs/24_triton.ipynb #dffaee99
 def strided(
