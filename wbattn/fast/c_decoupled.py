@@ -121,46 +121,63 @@ PART NAME(product)(I m, I h, I d, const real *restrict x, const real *restrict W
         }
     }
 }
+'''
 
-PUBLIC NAME(rotary)(I from, I to, I n, I h, I d, const real *x, const real *W, const real *turns, real *s,
+# %% ../../nbs/28a_c_decoupled.ipynb #7a1f0c38
+_source += r'''
+PUBLIC NAME(rotary)(I from, I to, I n, I h, I d, const real *x, const real *W, const real *near, const real *far, real *s,
                     double *sums, real *work) {
-    for (I b = from; b < to; b++)
-        for (I j = 0; j < n; j += ROWS) {
-            I rows = n - j < ROWS ? n - j : ROWS;
-            NAME(turn)(rows, d, x + (b*n + j)*d, turns + j*d, 1, work);
-            NAME(product)(rows, h, d, work, W, s + (b*n + j)*h);
-        }
+    real *V = work, *turned = work + h*d;
+    for (I j = from*n; j < to*n; ) {
+        I c = j % n % BLOCK, left = n - j % n, rows = left < ROWS ? left : ROWS;
+        if (!c) for (I k = 0; k < h; k++) NAME(turn)(1, d, W + k*d, far + j % n/BLOCK*d, -1, V + k*d);
+        NAME(turn)(rows, d, x + j*d, near + c*d, 1, turned);
+        NAME(product)(rows, h, d, turned, V, s + j*h);
+        j += rows;
+    }
 }
 '''
 
 # %% ../../nbs/28a_c_decoupled.ipynb #7a1f0c36
 _source += r'''
-PART NAME(mix)(I h, I d, I step, const real *restrict g, const real *restrict W, real *restrict y) {
-    I k = 0;
-    for (; k + 4 <= h; k += 4, g += 4*step, W += 4*d) {
+PART NAME(mix)(I m, I d, I step, const real *restrict g, const real *restrict rows, real *restrict y) {
+    for (; m >= 4; m -= 4, g += 4*step, rows += 4*d) {
         const real a = g[0], b = g[step], c = g[2*step], e = g[3*step];
-        for (I i = 0; i < d; i++) y[i] += (a*W[i] + b*W[d + i]) + (c*W[2*d + i] + e*W[3*d + i]);
+        for (I i = 0; i < d; i++) y[i] += (a*rows[i] + b*rows[d + i]) + (c*rows[2*d + i] + e*rows[3*d + i]);
     }
-    for (; k < h; k++, g += step, W += d)
-        for (I i = 0; i < d; i++) y[i] += g[0]*W[i];
+    for (; m > 0; m--, g += step, rows += d)
+        for (I i = 0; i < d; i++) y[i] += g[0]*rows[i];
+}
+'''
+
+# %% ../../nbs/28a_c_decoupled.ipynb #7a1f0c3a
+_source += r'''
+PART NAME(block_grad)(I n, I h, I d, const real *x, const real *W, const real *near, const real *far, const real *g,
+                      real *dx, double *dW, real *restrict part, real *restrict V, real *restrict turned, real *restrict y) {
+    for (I i = 0; i < h*d; i++) part[i] = 0;
+    for (I k = 0; k < h; k++) NAME(turn)(1, d, W + k*d, far, -1, V + k*d);
+    for (I j = 0, rows; j < n; j += rows) {
+        rows = n - j < ROWS ? n - j : ROWS;
+        NAME(turn)(rows, d, x + j*d, near + j*d, 1, turned);
+        for (I k = 0; k < h; k++) NAME(mix)(rows, d, h, g + j*h + k, turned, part + k*d);
+        for (I i = 0; i < rows*d; i++) y[i] = 0;
+        for (I i = 0; i < rows; i++) NAME(mix)(h, d, 1, g + (j + i)*h, V, y + i*d);
+        NAME(turn)(rows, d, y, near + j*d, -1, dx + j*d);
+    }
+    for (I k = 0; k < h; k++) NAME(turn)(1, d, part + k*d, far, 1, V + k*d);
+    NAME(flush)(h*d, V, dW);
 }
 
-PUBLIC NAME(rotary_grad)(I from, I to, I n, I h, I d, const real *x, const real *W, const real *turns, const real *g,
-                         real *dx, double *dW, double *sums, real *work) {
-    real *part = work, *turned = work + h*d, *y = turned + ROWS*d;
+PUBLIC NAME(rotary_grad)(I from, I to, I n, I h, I d, const real *x, const real *W, const real *near, const real *far,
+                         const real *g, real *dx, double *dW, double *sums, real *work) {
+    real *V = work + h*d, *turned = V + h*d, *y = turned + ROWS*d;
     for (I b = from; b < to; b++) {
-        for (I i = 0; i < h*d; i++) part[i] = dW[b*h*d + i] = 0;
-        for (I j = 0; j < n; j += ROWS) {
-            I rows = n - j < ROWS ? n - j : ROWS, at = (b*n + j)*d;
-            const real *u = g + (b*n + j)*h;
-            if (j % BLOCK == 0) NAME(flush)(h*d, part, dW + b*h*d);
-            NAME(turn)(rows, d, x + at, turns + j*d, 1, turned);
-            for (I k = 0; k < h; k++) NAME(mix)(rows, d, h, u + k, turned, part + k*d);
-            for (I i = 0; i < rows*d; i++) y[i] = 0;
-            for (I i = 0; i < rows; i++) NAME(mix)(h, d, 1, u + i*h, W, y + i*d);
-            NAME(turn)(rows, d, y, turns + j*d, -1, dx + at);
+        for (I i = 0; i < h*d; i++) dW[b*h*d + i] = 0;
+        for (I j = 0; j < n; j += BLOCK) {
+            I at = b*n + j;
+            NAME(block_grad)(n - j < BLOCK ? n - j : BLOCK, h, d, x + at*d, W, near, far + j/BLOCK*d, g + at*h,
+                             dx + at*d, dW + b*h*d, work, V, turned, y);
         }
-        NAME(flush)(h*d, part, dW + b*h*d);
     }
 }
 '''

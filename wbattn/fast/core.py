@@ -7,6 +7,7 @@ __all__ = ['token_statistics_in_c', 'causal_token_statistics_in_c', 'decoupled_a
 
 # %% ../../nbs/29_core.ipynb #554b19f7
 import ctypes, math, re, zlib
+from functools import lru_cache
 from pathlib import Path
 from threading import Thread
 import torch
@@ -14,12 +15,11 @@ from torch import Tensor
 from torch.library import custom_op, register_autograd
 from .. import fast
 from . import c_decoupled, c_running, c_sums
-from .dmsa import _unit_circle
 from .tssa import _again, _flat, _heads
 from ..forms import count_operations, form
 from ..numerics import plain_grad
 from ..ops.causal import causal_token_statistics_attention
-from ..ops.dmsa import _check_codes, _check_rotary, decoupled_attention, rotary_scores
+from ..ops.dmsa import _angles, _check_codes, _check_rotary, decoupled_attention, rotary_scores
 from ..ops.forgetting import check_half_life
 from ..ops.tssa import _weights, check_codes, token_statistics_attention
 
@@ -64,7 +64,7 @@ def _run(name, w, h, *tensors, p=None):
     shape, rest = [ctypes.c_ssize_t(i) for i in (n, h, p or d//h)], [_pointer(t) for t in (w, *tensors)]
     def some(start, end):
         sums = w.new_empty(2*d + 3*h, dtype=torch.float64)
-        work = w.new_empty(h*d + 5*d + _block*(2*d + h))
+        work = w.new_empty(2*h*d + 5*d + _block*(2*d + h))
         function(ctypes.c_ssize_t(start), ctypes.c_ssize_t(end), *shape, *rest, _pointer(sums), _pointer(work))
     first, *others = _shares(b, w.numel())
     threads = [Thread(target=some, args=share) for share in others]
@@ -207,13 +207,19 @@ def _dmsa_again(inputs, g):
 register_autograd(_dmsa, _dmsa_backward, setup_context=_dmsa_setup)
 
 # %% ../../nbs/29_core.ipynb #7a1f0c42
-def _turns(x, base): return torch.view_as_real(_unit_circle(*x.shape[1:], base, x.dtype, x.device))
+@lru_cache(32)
+def _turns(blocks, d, base, dtype):
+    "Cosines and sines, in pairs, of the places in a block `block d`, and of the first place of each `blocks d`"
+    places = torch.arange(_block), _block*torch.arange(blocks)
+    return [torch.stack([a.cos(), a.sin()], -1).flatten(1).to(dtype) for a in (_angles(j, d, base) for j in places)]
+
+def _turns_of(x, base): return _turns(-(-x.shape[1]//_block), x.shape[2], base, x.dtype)
 
 @custom_op(f'{_space}::rotary', mutates_args=(), device_types='cpu')
 def _rotary(x:Tensor, W:Tensor, base:float)->Tensor:
     "Scores `b n h` of tokens `x: b n d`"
     s = _rotary_like(x, W, base)
-    _run('rotary', x, len(W), W, _turns(x, base), s, p=x.shape[2])
+    _run('rotary', x, len(W), W, *_turns_of(x, base), s, p=x.shape[2])
     return s
 
 @_rotary.register_fake
@@ -223,7 +229,7 @@ def _rotary_like(x, W, base): return x.new_empty(*x.shape[:2], len(W))
 def _rotary_grad(x:Tensor, W:Tensor, base:float, g:Tensor)->tuple[Tensor, Tensor]:
     "Gradients by tokens `b n d` and, of each sample, by the matrix `b h d`"
     dx, dW = _rotary_grad_like(x, W, base, g)
-    _run('rotary_grad', x, len(W), W, _turns(x, base), g, dx, dW, p=x.shape[2])
+    _run('rotary_grad', x, len(W), W, *_turns_of(x, base), g, dx, dW, p=x.shape[2])
     return dx, dW
 
 @_rotary_grad.register_fake
