@@ -39,7 +39,9 @@ _source += r'''
 #define ROWS 8
 typedef ptrdiff_t I;
 static inline float fast_exp(float x) {
-    float k = (x < -87 ? x = -87 : x)*1.44269504f + 12582912.f - 12582912.f, y = 1, power;
+    float k, y = 1, power;
+    if (x < -87) x = -87;
+    k = x*1.44269504f + 12582912.f - 12582912.f;
     x = x - k*0.693359375f + k*2.12194440e-4f;
     for (int i = 7; i; i--) y = 1 + y*x*(1.f/i);
     uint32_t bits = (uint32_t)((int32_t)k + 127) << 23;

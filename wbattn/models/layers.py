@@ -17,6 +17,7 @@ from timm.layers import DropPath, LayerScale, resample_abs_pos_embed
 from timm.models.xcit import ClassAttentionBlock, ClassAttn
 from torch import Tensor, nn
 from ..numerics import log_sizes, no_autocast, widen
+from ..ops.dmsa import _bare
 
 # %% ../../nbs/30_layers.ipynb #54dc3f8c
 def stride_factors(
@@ -184,18 +185,6 @@ class LearnedPositions(nn.Module):
         if tuple(grid) == self.grid: return self.table
         return resample_abs_pos_embed(self.table, list(grid), list(self.grid), self.num_prefix)
 
-# %% ../../nbs/30_layers.ipynb #20d9e91e
-def _bare(m, kind):
-    "Is a module of this very kind, with no hook that a call would set off?"
-    hooks = m._forward_hooks, m._forward_pre_hooks, m._backward_hooks, m._backward_pre_hooks
-    return type(m) is kind and not any(hooks)
-
-def _add(x, update, scale, drop):
-    "`x + drop(scale(update))`, in one pass where no gradient is asked for and neither need be called."
-    still = _bare(drop, nn.Identity) or _bare(drop, DropPath) and not drop.training
-    if torch.is_grad_enabled() or not still or not _bare(scale, LayerScale): return x + drop(scale(update))
-    return torch.addcmul(x, update, scale.gamma)
-
 # %% ../../nbs/30_layers.ipynb #9ef80123
 class Block(nn.Module):
     "The update of an operator, added to the tokens; then a second half of the same form."
@@ -222,10 +211,10 @@ class Block(nn.Module):
         sizes:Tensor|None=None, # how many tokens each row stands for `b n`
     )->Tensor:                  # tokens `b n d`
         "Both halves of the block."
-        x = _add(x, self.attn(self.norm1(x), sizes), self.ls1, self.drop_path1)
+        x = x + self.drop_path1(self.ls1(self.attn(self.norm1(x), sizes)))
         if self.mlp is None: return x
         y = self.mlp(self.norm2(x))
-        return _add(x, y, self.ls2, self.drop_path2) if self.mlp_residual else y
+        return x + self.drop_path2(self.ls2(y)) if self.mlp_residual else y
 
 # %% ../../nbs/30_layers.ipynb #08a074fa
 def _per_head(m, heads):
@@ -242,7 +231,7 @@ class ClassAttention(ClassAttn):
     )->Tensor:                  # update of the class token `b 1 d`
         "What the class token gathers from all tokens."
         q = rearrange(self.q(x[:, :1]), 'b i (h p) -> b h i p', h=self.num_heads)
-        bare = _bare(self.k, nn.Linear) and _bare(self.v, nn.Linear)
+        bare = _bare(self.k) and _bare(self.v)
         y = self._one_query(q, x, sizes) if bare else self._keys_values(q, x, sizes)
         return self.proj_drop(self.proj(rearrange(y, 'b h i p -> b i (h p)').to(q.dtype)))
 
