@@ -51,14 +51,16 @@ PART NAME(join)(I d, I p, const double *restrict f, const real *restrict l, doub
 
 # %% ../../nbs/28b_c_running.ipynb #fd50f16e
 _source += r'''
-PUBLIC NAME(causal)(I from, I to, I n, I h, I p, const real *w, const real *temp, const real *bias, const double *rho,
-                    real *y, real *Pi, real *starts, double *sums, real *work) {
+PUBLIC NAME(causal_tssa)(I from, I to, I n, I h, I p, const real *w, const real *temp, const real *bias, I apart,
+                         const double *rate, const double *before, real *y, real *Pi, real *starts, double *after,
+                         double *sums, real *work) {
     I d = h*p, size = 2*d + h, blocks = (n + BLOCK - 1)/BLOCK;
     real *l = work;
-    double *count = sums + 2*d, *f = sums + size;
+    double *count = sums + 2*d, *f = sums + size, *rho = f + h;
+    for (I k = 0; k < h; k++) rho[k] = rate ? exp2(-rate[k]) : 1;
     for (I b = from; b < to; b++) {
         real *S = starts + b*blocks*size;
-        for (I i = 0; i < size; i++) sums[i] = 0;
+        for (I i = 0; i < size; i++) sums[i] = before ? before[b*size + i] : 0;
         for (I start = 0; start < n; start += BLOCK, S += size) {
             I end = start + BLOCK < n ? start + BLOCK : n;
             for (I i = 0; i < size; i++) S[i] = (real)sums[i];
@@ -66,12 +68,13 @@ PUBLIC NAME(causal)(I from, I to, I n, I h, I p, const real *w, const real *temp
             for (I k = 0; k < h; k++) f[k] = 1;
             for (I j = start, at = b*n + start; j < end; j++, at++) {
                 for (I k = 0; k < h; k++) f[k] *= rho[k];
-                NAME(causal_assign)(h, p, w + at*d, temp, bias ? bias + j : 0, n, rho, f, S, l, Pi + at*h);
+                NAME(causal_assign)(h, p, w + at*d, temp, bias ? bias + b*apart + j : 0, n, rho, f, S, l, Pi + at*h);
                 NAME(causal_update)(h, p, w + at*d, Pi + at*h, rho, f, S + d, l + d, count, y + at*d);
             }
             NAME(join)(d, p, f, l, sums);
             NAME(join)(d, p, f, l + d, sums + d);
         }
+        for (I i = 0; i < size; i++) after[b*size + i] = sums[i];
     }
 }
 '''
@@ -189,25 +192,26 @@ PART NAME(causal_block_grad)(I m, I h, I p, const real *w, const real *temp, con
 
 # %% ../../nbs/28b_c_running.ipynb #fd181a68
 _source += r'''
-PUBLIC NAME(causal_grad)(I from, I to, I n, I h, I p, const real *w, const real *temp, const real *bias,
-                         const double *rho, const real *g, const real *Pi, const real *starts,
-                         real *dw, real *lam, double *dtemp, double *drho, double *sums, real *work) {
+PUBLIC NAME(causal_tssa_grad)(I from, I to, I n, I h, I p, const real *w, const real *temp, const real *bias,
+                              const double *rate, const real *g, const real *Pi, const real *starts, I by_rate,
+                              real *dw, real *lam, double *dtemp, double *drate, double *sums, real *work) {
     I d = h*p, size = 2*d + h, blocks = (n + BLOCK - 1)/BLOCK;
     real *l = work, *E = work + 2*d, *over = work + 4*d, *C = work + 5*d;
-    double *e3 = sums + 2*d, *f = e3 + h, *count = f + h;
+    double *e3 = sums + 2*d, *f = e3 + h, *count = f + h, *rho = count + h;
+    for (I k = 0; k < h; k++) rho[k] = rate ? exp2(-rate[k]) : 1;
     for (I b = from; b < to; b++) {
         for (I i = 0; i < size; i++) sums[i] = 0;
-        for (I k = 0; k < h; k++) dtemp[b*h + k] = 0;
-        if (drho) for (I k = 0; k < h; k++) drho[b*h + k] = 0;
+        for (I k = 0; k < h; k++) dtemp[b*h + k] = drate[b*h + k] = 0;
         for (I block = blocks - 1; block >= 0; block--) {
             I j = block*BLOCK, at = b*n + j;
             for (I i = 0; i < 2*d; i++) E[i] = (real)sums[i];
             NAME(causal_block_grad)(n - j < BLOCK ? n - j : BLOCK, h, p, w + at*d, temp, bias ? bias + j : 0, n, rho,
                 g + at*d, Pi + at*h, starts + (b*blocks + block)*size, dw + at*d, lam + at*h,
-                dtemp + b*h, drho ? drho + b*h : 0, e3, f, count, l, E, over, C);
+                dtemp + b*h, by_rate ? drate + b*h : 0, e3, f, count, l, E, over, C);
             NAME(join)(d, p, f, l, sums);
             NAME(join)(d, p, f, l + d, sums + d);
         }
+        for (I k = 0; k < h; k++) drate[b*h + k] *= -log(2)*rho[k];
     }
 }
 #endif

@@ -71,9 +71,6 @@ def continue_token_statistics_attention(
     with no_autocast(w): y, _, state = _causal(v, temp, bias, state, _running(half_life, v))
     return y.to(w.dtype), state
 
-# %% ../../nbs/18_causal.ipynb #606d90f5
-for _op in (causal_token_statistics_attention, continue_token_statistics_attention): _op.beside = 'wbattn.fast.tssa'
-
 # %% ../../nbs/18_causal.ipynb #4474602f
 def widest(
     device,        # a device, or its name
