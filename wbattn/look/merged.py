@@ -59,7 +59,7 @@ def merge_figure(
     layers = spread(depth) if layers is None else pick(layers, depth, 'layer')
     fig, axs = use_axes(axes, 1, 1 + len(layers), w=1.7, h=1.95)
     def show(ax, picture, title):
-        ax.imshow(picture.clip(0, 1), cmap=None if picture.ndim == 3 else 'gray', vmin=0, vmax=1, interpolation='nearest')
+        ax.imshow(picture.clip(0, 1), cmap='gray', vmin=0, vmax=1, interpolation='nearest')
         ax.set_title(title, fontsize=8)
         ax.set(xticks=[], yticks=[])
     show(axs.flat[0], pixels, f'{maps[0][0].numel()} patches')

@@ -6,7 +6,6 @@
 __all__ = ['sentence_maps']
 
 # %% ../../nbs/67_sentence.ipynb #61463393
-import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 from .plots import new_figure, pick
