@@ -12,9 +12,9 @@ from pathlib import Path
 from torch.utils.benchmark.utils.common import set_torch_threads
 from .card import GPU_SIZES, measure_goals, measure_gpu
 from .figures import plot_curves, plot_profile
-from .operators import DIRECTIONS, SIZES, layer_table, measure, measure_curves
+from .operators import DIRECTIONS, SIZES, measure_curves, measure_layers
 from .results import describe, load_limits, save_results, table, verdicts
-from .rivals import DTYPES, Entry, LISTINGS, Setup, parse_name
+from .rivals import DTYPES, Entry, Setup, in_forms, parse_name
 from .throughput import MODES, TIMED, measure_models, model_table, profile_model
 from ..run.cli import command
 from ..run.options import one_of, opt, whole
@@ -22,6 +22,7 @@ from ..run.start import pick_device
 
 # %% ../../nbs/98_bench_cli.ipynb #62c730d2
 POSITIVE = (lambda v: 0 < v < math.inf), 'a number > 0'
+NUMBERS = (lambda s: all(t.isdigit() and int(t) for t in s.split(','))), 'whole numbers ≥ 1, separated by commas'
 
 @dataclass(kw_only=True)
 class BenchOptions(Setup):
@@ -32,7 +33,8 @@ class BenchOptions(Setup):
     ops:str = opt('tssa,causal_tssa,dmsa,eca,sdpa,xca,mssa',
                   "operators, by commas; also two_linear, dmsa:2 for 2 active heads (default: all, dense)")
     forms:str = opt('fast', "of each operator that has them: fast, plain, compiled, listing, … (default: fast)")
-    n:str = opt(None, "numbers of tokens (default: 196,1024,4096; goals: those of the goals)")
+    n:str = opt(None, "numbers of tokens (default: 196,1024,4096; goals: those of the goals)",
+                valid=NUMBERS)
     b:int = opt(None, "samples in a batch (default: 8 below 1024 tokens, else 1)", valid=whole())
     direction:str = opt('both', "forward, backward (with forward), both (default: both)",
                         valid=one_of('forward', 'backward', 'both'))
@@ -51,11 +53,7 @@ class BenchOptions(Setup):
     figure:str = opt(None, "picture to write (PNG), for curves and models")
 
 # %% ../../nbs/98_bench_cli.ipynb #55a8848d
-def _numbers(s):
-    "Whole numbers ≥ 1 from '196,1024'"
-    if not all(t.isdigit() and int(t) for t in s.split(',')):
-        raise ValueError(f'n={s!r}; expected whole numbers ≥ 1, separated by commas')
-    return [int(t) for t in s.split(',')]
+def _numbers(s): return [int(t) for t in s.split(',')]
 
 def _sizes(n, b):
     "Pairs (b, n) from the options; None if there is no n"
@@ -64,10 +62,9 @@ def _sizes(n, b):
 def _names(o):
     "Names of all operators in all forms that they have"
     ops, asked = o.ops.split(','), o.forms.split(',')
-    for f in asked: parse_name(f'two_linear/{f}' if f != 'listing' else 'tssa/listing')
+    for f in asked: parse_name(f'tssa/{f}')
     if any('/' in k for k in ops): raise ValueError(f'ops={o.ops!r}; forms are given by --forms')
-    pairs = [(k, f) for k in ops for f in asked if f != 'listing' or parse_name(k)[0] in LISTINGS]
-    return [k if f == 'fast' else f'{k}/{f}' for k, f in pairs]
+    return in_forms(ops, asked)
 
 # %% ../../nbs/98_bench_cli.ipynb #1ce2e2dc
 def _mode(o):
@@ -105,19 +102,14 @@ def _models(o, seconds, say):
         for mode in MODES: yield from profile_model(name, mode, o, o.bs, o.img_size, seconds*0.4)
 
 # %% ../../nbs/98_bench_cli.ipynb #3c23ccc4
-def _layers(o, seconds, say):
-    directions = dict(forward=DIRECTIONS[:1], backward=DIRECTIONS[1:], both=DIRECTIONS)[o.direction]
-    for b, n in _sizes(o.n or '196,1024,4096', o.b):
-        found = measure(_names(o), b, n, o, directions, seconds=seconds, say=say)
-        say(layer_table(found))
-        yield from found
-
 def _rows(mode, o, say):
     "What a mode measures"
     told = dict(seconds=o.seconds or dict(goals=1.5, curves=0.7, models=5.).get(mode, 0.5), say=say)
     if mode == 'models': return _models(o, **told)
-    if mode == 'layers': return _layers(o, **told)
     if mode == 'curves': return measure_curves(o, **told, **(dict(ns=_numbers(o.n), ds=()) if o.n else {}))
+    if mode == 'layers':
+        directions = dict(forward=DIRECTIONS[:1], backward=DIRECTIONS[1:], both=DIRECTIONS)[o.direction]
+        return measure_layers(_names(o), o, _sizes(o.n or '196,1024,4096', o.b), directions, **told)
     f, sizes = (measure_gpu, GPU_SIZES) if mode == 'gpu' else (measure_goals, SIZES)
     return f(o, _sizes(o.n, o.b) or sizes, compiled=not o.no_compile, **told)
 
@@ -158,7 +150,6 @@ def wbattn_bench(
     mode, rows = _mode(o), []
     o = _placed(o, mode)
     _check_files(o, mode)
-    if o.n: _numbers(o.n)
     for k in _names(o): Entry(k, replace(o, compiler='eager'))
     meta = _meta(mode, o)
     if mode == 'gpu' and o.device.startswith('cuda'): meta |= _tiles(o)

@@ -77,7 +77,7 @@ def value(
 def _cpu():
     "The processor's model name"
     info = Path('/proc/cpuinfo')
-    named = re.search('model name.*: (.*)', info.read_text()) if info.exists() else None
+    named = re.search(r'model name\s*: (.*)', info.read_text()) if info.exists() else None
     return named[1] if named else platform.processor() or platform.machine()
 
 def describe(
