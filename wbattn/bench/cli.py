@@ -22,6 +22,7 @@ from ..run.start import pick_device
 
 # %% ../../nbs/98_bench_cli.ipynb #62c730d2
 POSITIVE = (lambda v: 0 < v < math.inf), 'a number > 0'
+WRITABLE = (lambda p: Path(p).resolve().parent.is_dir()), 'a file in a directory that there is'
 NUMBERS = (lambda s: all(t.isdigit() and int(t) for t in s.split(','))), 'whole numbers ≥ 1, separated by commas'
 
 @dataclass(kw_only=True)
@@ -48,9 +49,10 @@ class BenchOptions(Setup):
     no_compile:bool = opt(False, "leave out torch.compile from the goals (it takes minutes to compile)")
     bs:int = opt(4, "images in a batch, for models (default: 4)", valid=whole())
     img_size:int = opt(224, "of the images, for models (default: 224)", valid=whole())
-    limits:str = opt(None, "table of limits for verdicts (default: nbs/bench_goals.csv where there is one)")
-    out:str = opt(None, "CSV to write")
-    figure:str = opt(None, "picture to write (PNG), for curves and models")
+    limits:str = opt(None, "table of limits for verdicts (default: nbs/bench_goals.csv where there is one)",
+                     valid=((lambda p: Path(p).is_file()), 'a file that there is'))
+    out:str = opt(None, "CSV to write", valid=WRITABLE)
+    figure:str = opt(None, "picture to write (PNG), for curves and models", valid=WRITABLE)
 
 # %% ../../nbs/98_bench_cli.ipynb #55a8848d
 def _numbers(s): return [int(t) for t in s.split(',')]
@@ -82,17 +84,12 @@ def _placed(o, mode):
     return replace(o, device=device, dtype=o.dtype or ('bfloat16' if gpu else 'float32'))
 
 # %% ../../nbs/98_bench_cli.ipynb #0dc294ea
-def _check_files(o, mode):
-    "`ValueError` for a file that can't be written or read, and for tuning without a card"
-    for k in ('out', 'figure'):
-        path = getattr(o, k)
-        if path and not Path(path).resolve().parent.is_dir():
-            raise ValueError(f'{k}={path!r}; there is no directory {str(Path(path).parent)!r}')
+def _check_mode(o, mode):
+    "`ValueError` for a picture that a mode doesn't draw, and for tuning without a card"
     if o.figure and mode not in ('curves', 'models'):
         raise ValueError(f'figure={o.figure!r}; only --curves and --models draw one')
     if o.tune and not (mode == 'gpu' and o.device.startswith('cuda')):
         raise ValueError(f'tune is for --gpu on a CUDA card, got device={o.device!r}')
-    if o.limits and not Path(o.limits).is_file(): raise ValueError(f'limits={o.limits!r}; there is no such file')
 
 # %% ../../nbs/98_bench_cli.ipynb #e6a39a52
 def _models(o, seconds, say):
@@ -149,7 +146,7 @@ def wbattn_bench(
     "Time and memory of attention operators as ratios to the linear maps around them."
     mode, rows = _mode(o), []
     o = _placed(o, mode)
-    _check_files(o, mode)
+    _check_mode(o, mode)
     for k in _names(o): Entry(k, replace(o, compiler='eager'))
     meta = _meta(mode, o)
     if mode == 'gpu' and o.device.startswith('cuda'): meta |= _tiles(o)

@@ -59,14 +59,17 @@ def measure(
     return rows
 
 # %% ../../nbs/93_operators.ipynb #9c4e4096
+def _shown(r):
+    "A row's value: a time in nanoseconds a token, a ratio with its quartiles"
+    if r.quantity == 'ms': return f'{1e6*r.value/(r.b*r.n):.0f}'
+    return f'{r.value:.2f}' + (f' ({r.q1:.2f}–{r.q3:.2f})' if r.quantity == 'ratio' else '')
+
 def layer_table(
     rows:list,  # from `measure`
 )->str:
     "One line for each size and name."
-    R, two = table(rows), '{:.2f}'.format
-    ns = (1e6*R.value/(R.b*R.n).astype(float)).map('{:.0f}'.format)
-    ratio = R.value.map(two) + ' (' + R.q1.map(two) + '–' + R.q3.map(two) + ')'
-    R['shown'] = R.value.map(two).where(R.quantity != 'ms', ns).where(R.quantity != 'ratio', ratio)
+    R = table(rows)
+    R['shown'] = R.apply(_shown, axis=1)
     wide = R.pivot_table('shown', ['name', 'b', 'n'], ['direction', 'quantity'], 'first', sort=False)
     wide = wide.reindex(columns=[(dn, q) for dn in DIRECTIONS for q in ('ratio', 'ms', 'activations')])
     wide.columns = ['forward', 'ns/token', 'memory', 'fwd+bwd', 'ns/token', 'memory']

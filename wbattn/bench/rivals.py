@@ -97,7 +97,7 @@ def parse_name(
         raise ValueError(f'{name!r}: expected a number of active heads behind dmsa alone, as in dmsa:2')
     return operator, int(active) if colon else None, form
 
-# %% ../../nbs/92_rivals.ipynb #f89af94e
+# %% ../../nbs/92_rivals.ipynb #1b93918e
 def in_forms(
     operators,  # operator[:active heads] each
     forms,      # of `FORMS`
