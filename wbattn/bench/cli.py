@@ -10,9 +10,9 @@ import logging, math, shlex, sys, warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from torch.utils.benchmark.utils.common import set_torch_threads
-from .card import GPU_SIZES, measure_goals, measure_gpu
+from .card import measure_goals, measure_gpu
 from .figures import plot_curves, plot_profile
-from .operators import DIRECTIONS, SIZES, measure_curves, measure_layers
+from .operators import DIRECTIONS, measure_curves, measure_layers
 from .results import describe, load_limits, save_results, table, verdicts
 from .rivals import DTYPES, Entry, Setup, in_forms, parse_name
 from .throughput import MODES, TIMED, measure_models, model_table, profile_model
@@ -58,8 +58,8 @@ class BenchOptions(Setup):
 def _numbers(s): return [int(t) for t in s.split(',')]
 
 def _sizes(n, b):
-    "Pairs (b, n) from the options; None if there is no n"
-    return n and [(b or (8 if k < 1024 else 1), k) for k in _numbers(n)]
+    "Pairs (b, n) from the options"
+    return [(b or (8 if k < 1024 else 1), k) for k in _numbers(n)]
 
 def _names(o):
     "Names of all operators in all forms that they have"
@@ -92,7 +92,7 @@ def _check_mode(o, mode):
         raise ValueError(f'tune is for --gpu on a CUDA card, got device={o.device!r}')
 
 # %% ../../nbs/98_bench_cli.ipynb #e6a39a52
-def _models(o, seconds, say):
+def _models(o, say, seconds=5.):
     yield from measure_models(TIMED, o, o.bs, o.img_size, seconds, say)
     for name in TIMED:
         say(f'parts of {name} …')
@@ -101,14 +101,14 @@ def _models(o, seconds, say):
 # %% ../../nbs/98_bench_cli.ipynb #3c23ccc4
 def _rows(mode, o, say):
     "What a mode measures"
-    told = dict(seconds=o.seconds or dict(goals=1.5, curves=0.7, models=5.).get(mode, 0.5), say=say)
+    told = dict(say=say) | (dict(seconds=o.seconds) if o.seconds else {})
     if mode == 'models': return _models(o, **told)
     if mode == 'curves': return measure_curves(o, **told, **(dict(ns=_numbers(o.n), ds=()) if o.n else {}))
     if mode == 'layers':
         directions = dict(forward=DIRECTIONS[:1], backward=DIRECTIONS[1:], both=DIRECTIONS)[o.direction]
         return measure_layers(_names(o), o, _sizes(o.n or '196,1024,4096', o.b), directions, **told)
-    f, sizes = (measure_gpu, GPU_SIZES) if mode == 'gpu' else (measure_goals, SIZES)
-    return f(o, _sizes(o.n, o.b) or sizes, compiled=not o.no_compile, **told)
+    if o.n: told['sizes'] = _sizes(o.n, o.b)
+    return (measure_gpu if mode == 'gpu' else measure_goals)(o, compiled=not o.no_compile, **told)
 
 # %% ../../nbs/98_bench_cli.ipynb #a1e893cc
 def _end(mode, o, results, say):

@@ -148,7 +148,7 @@ def measure_layers(
     sizes:tuple=SIZES,            # pairs (b, n)
     directions:tuple=DIRECTIONS,  # 'forward', 'forward+backward' or both
     quadratic:tuple=(),           # names that go backwards only up to 4,096 tokens on a CPU
-    seconds:float=1.5,            # for each name, size and direction, about
+    seconds:float=0.5,            # for each name, size and direction, about
     say=print,                    # told what happens
 ):                                # yields rows, a size at a time
     "Time and memory of each name at each size."
