@@ -49,7 +49,7 @@ def operator(
 # %% ../nbs/05_forms.ipynb #6cf1b209
 def _traced(op, *args, **kwargs):
     "The form that a compiler gets to see: one that is a single node of its graph where it fits, else plain."
-    if op.beside is not None: _bring(op.beside, op.plain.__module__)
+    if op.beside is not None: _bring(op.beside)
     transformed_too = torch._C._are_functorch_transforms_active()
     for name in () if transformed_too else ('triton', 'c', 'fused'):
         f, fits = op.forms.get(name, (None, None))
@@ -100,9 +100,9 @@ def _kernels_could_run()->bool:
     "Is there Triton, and a GPU or Triton's interpreter to run it?"
     return find_spec('triton') is not None and (torch.cuda.is_available() or os.environ.get('TRITON_INTERPRET') == '1')
 
-def _bring(beside:str, home:str)->bool:
-    "Import what `wbattn.fast` holds beside an operator, and the kernels of the module it lives in"
-    package, leaf = beside.rpartition('.')[0], home.rpartition('.')[2]
+def _bring(beside:str)->bool:
+    "Import what `wbattn.fast` holds for the operators of a module"
+    package, _, leaf = beside.rpartition('.')
     kernels = f'{package}.triton_{leaf}' if _kernels_could_run() else None
     for module in (beside, kernels, f'{package}.core'):
         if module and find_spec(package) and find_spec(module): import_module(module)
@@ -112,7 +112,7 @@ _bring._dynamo_marked_constant = True   # torch.compiler.assume_constant_result,
 
 def _load(op):
     "The forms of an operator, with those that `wbattn.fast` holds beside it"
-    if op.beside is not None: _bring(op.beside, op.plain.__module__)
+    if op.beside is not None: _bring(op.beside)
     op.beside = None
     return op.forms
 

@@ -195,9 +195,7 @@ def subspace_rate(
     "Rate R_c(Z | U) of the tokens' codes in each subspace, summed (ECA eq. 2)."
     _check_tokens(Z, eps)
     _check_bases(Z, U)
-    A = einsum(Z, U, '... n d, k d p -> ... k n p')
-    n, p = A.shape[-2:]
-    return _logdet(p/(n*eps**2) * _gram(A)).sum(-1) / 2
+    return coding_rate(einsum(Z, U, '... n d, k d p -> ... k n p'), eps).sum(-1)
 
 # %% ../nbs/02_rates.ipynb #78d79779
 @_float64
@@ -209,12 +207,8 @@ def subspace_rate_grad(
     "Closed-form gradient of R_c(Z | U) by Z."
     _check_tokens(Z, eps)
     _check_bases(Z, U)
-    A = einsum(Z, U, '... n d, k d p -> ... k n p')
-    n, p = A.shape[-2:]
-    c = p/(n*eps**2)
-    L = _cholesky(c*_gram(A))
-    g = torch.cholesky_solve(A, L) if n <= p else torch.cholesky_solve(A.mT, L).mT
-    return c*einsum(g, U, '... k n p, k d p -> ... n d')
+    g = coding_rate_grad(einsum(Z, U, '... n d, k d p -> ... k n p'), eps)
+    return einsum(g, U, '... k n p, k d p -> ... n d')
 
 # %% ../nbs/02_rates.ipynb #a0585328
 @_float64

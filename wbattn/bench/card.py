@@ -9,7 +9,7 @@ __all__ = []
 from dataclasses import replace
 import torch
 from .exactness import numerics_rows
-from .operators import SIZES, decode_rows, long_rows, measure_layers
+from .operators import SIZES, decode_rows, every_form, long_rows, measure_layers
 from .results import row
 from .rivals import Entry, Setup, relative
 from .timing import ratios
@@ -24,8 +24,9 @@ def card_rows(
 ):                      # yields rows
     "What a device can do."
     d, heads, rank, where = setup.d, setup.heads, setup.heads*setup.rank, setup.where(b, n)
-    x, y = setup.tokens(2*b*n*d), setup.tokens(2*b*n*d, seed=1)
-    w, temp = setup.tokens(b, n, heads, d//heads).transpose(1, 2), torch.ones(heads, device=setup.device)
+    x = setup.tokens(2*b*n*d)
+    y, w = torch.empty_like(x), setup.tokens(b, n, heads, d//heads).transpose(1, 2)
+    temp = torch.ones(heads, device=setup.device)
     A = setup.tokens(b, rank, rank).float()
     A = A @ A.mT + torch.eye(rank, device=setup.device)
     calls = {'copy': lambda: y.copy_(x), 'tssa core': lambda: token_statistics_attention(w, temp),
@@ -61,22 +62,20 @@ def graph_row(
 
 # %% ../../nbs/96_card.ipynb #58e7e54f
 def measure_goals(
-    setup:Setup=Setup(),           # shape and place
-    sizes:tuple=SIZES,             # pairs (b, n)
-    compiled:bool=True,            # torch.compile of the plain forms too
-    more:tuple=(),                 # further names
-    contexts:tuple=(1024, 2**20),  # of decoding
-    cached:tuple=(1024, 2**16),    # of decoding with a cache
-    long:int=2**16,                # tokens of the long sequence
-    seconds:float=1.5,             # for each form, size and direction
-    say=print,                     # told what happens
-):                                 # yields rows
+    setup:Setup,          # shape and place
+    sizes:tuple=SIZES,    # pairs (b, n)
+    compiled:bool=True,   # torch.compile of the plain forms too
+    more:tuple=(),        # further names
+    seconds:float=1.5,    # for each form, size and direction
+    say=print,            # told what happens
+):                        # yields rows
     "The operators with their rivals, decoding, a long sequence, exactness."
-    yield from measure_layers(setup, sizes, compiled, more, seconds, say)
+    names = [*every_form(setup.heads, compiled), *more]
+    yield from measure_layers(names, setup, sizes, quadratic=('sdpa',), seconds=seconds, say=say)
     say('decoding …')
-    yield from decode_rows(replace(setup, dtype='float32'), contexts, cached, seconds)
+    yield from decode_rows(replace(setup, dtype='float32'), seconds=seconds)
     say('a long sequence …')
-    yield from long_rows(setup, long)
+    yield from long_rows(setup)
     say('numerics …')
     yield from numerics_rows(setup)
 
@@ -84,13 +83,12 @@ def measure_goals(
 GPU_SIZES = (256, 196), (64, 1024), (16, 4096), (4, 16384)
 
 def measure_gpu(
-    setup:Setup=Setup(dtype='bfloat16', device='cuda'),  # shape and place
-    sizes:tuple=GPU_SIZES,                               # pairs (b, n)
-    seconds:float=0.5,                                   # for each form, size and direction
-    say=print,                                           # told what happens
-    **more,                                              # of measure_goals
-):                                                       # yields rows
+    setup:Setup,            # shape and place
+    sizes:tuple=GPU_SIZES,  # pairs (b, n)
+    seconds:float=0.5,      # for each form, size and direction
+    **more,                 # of measure_goals
+):                          # yields rows
     "The card, then all that the goals ask for, with two more rivals; the graph."
     for b, n in sizes: yield from card_rows(b, n, setup, seconds)
-    yield from measure_goals(setup, sizes, more=('xca', 'mssa'), seconds=seconds, say=say, **more)
+    yield from measure_goals(setup, sizes, more=('xca', 'mssa'), seconds=seconds, **more)
     if setup.device.startswith('cuda'): yield graph_row(*sizes[0], setup)   # a failed capture leaves a stream behind

@@ -10,11 +10,11 @@ import logging, math, shlex, sys, warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from torch.utils.benchmark.utils.common import set_torch_threads
-from .card import GPU_SIZES, measure_goals, measure_gpu
+from .card import measure_goals, measure_gpu
 from .figures import plot_curves, plot_profile
-from .operators import DIRECTIONS, SIZES, layer_table, measure, measure_curves
+from .operators import DIRECTIONS, measure_curves, measure_layers
 from .results import describe, load_limits, save_results, table, verdicts
-from .rivals import DTYPES, Entry, LISTINGS, Setup, parse_name
+from .rivals import DTYPES, Entry, Setup, in_forms, parse_name
 from .throughput import MODES, TIMED, measure_models, model_table, profile_model
 from ..run.cli import command
 from ..run.options import one_of, opt, whole
@@ -22,6 +22,8 @@ from ..run.start import pick_device
 
 # %% ../../nbs/98_bench_cli.ipynb #62c730d2
 POSITIVE = (lambda v: 0 < v < math.inf), 'a number > 0'
+WRITABLE = (lambda p: Path(p).resolve().parent.is_dir()), 'a file in a directory that there is'
+NUMBERS = (lambda s: all(t.isdigit() and int(t) for t in s.split(','))), 'whole numbers ≥ 1, separated by commas'
 
 @dataclass(kw_only=True)
 class BenchOptions(Setup):
@@ -32,7 +34,8 @@ class BenchOptions(Setup):
     ops:str = opt('tssa,causal_tssa,dmsa,eca,sdpa,xca,mssa',
                   "operators, by commas; also two_linear, dmsa:2 for 2 active heads (default: all, dense)")
     forms:str = opt('fast', "of each operator that has them: fast, plain, compiled, listing, … (default: fast)")
-    n:str = opt(None, "numbers of tokens (default: 196,1024,4096; goals: those of the goals)")
+    n:str = opt(None, "numbers of tokens (default: 196,1024,4096; goals: those of the goals)",
+                valid=NUMBERS)
     b:int = opt(None, "samples in a batch (default: 8 below 1024 tokens, else 1)", valid=whole())
     direction:str = opt('both', "forward, backward (with forward), both (default: both)",
                         valid=one_of('forward', 'backward', 'both'))
@@ -46,28 +49,24 @@ class BenchOptions(Setup):
     no_compile:bool = opt(False, "leave out torch.compile from the goals (it takes minutes to compile)")
     bs:int = opt(4, "images in a batch, for models (default: 4)", valid=whole())
     img_size:int = opt(224, "of the images, for models (default: 224)", valid=whole())
-    limits:str = opt(None, "table of limits for verdicts (default: nbs/bench_goals.csv where there is one)")
-    out:str = opt(None, "CSV to write")
-    figure:str = opt(None, "picture to write (PNG), for curves and models")
+    limits:str = opt(None, "table of limits for verdicts (default: nbs/bench_goals.csv where there is one)",
+                     valid=((lambda p: Path(p).is_file()), 'a file that there is'))
+    out:str = opt(None, "CSV to write", valid=WRITABLE)
+    figure:str = opt(None, "picture to write (PNG), for curves and models", valid=WRITABLE)
 
 # %% ../../nbs/98_bench_cli.ipynb #55a8848d
-def _numbers(s):
-    "Whole numbers ≥ 1 from '196,1024'"
-    if not all(t.isdigit() and int(t) for t in s.split(',')):
-        raise ValueError(f'n={s!r}; expected whole numbers ≥ 1, separated by commas')
-    return [int(t) for t in s.split(',')]
+def _numbers(s): return [int(t) for t in s.split(',')]
 
 def _sizes(n, b):
-    "Pairs (b, n) from the options; None if there is no n"
-    return n and [(b or (8 if k < 1024 else 1), k) for k in _numbers(n)]
+    "Pairs (b, n) from the options"
+    return [(b or (8 if k < 1024 else 1), k) for k in _numbers(n)]
 
 def _names(o):
     "Names of all operators in all forms that they have"
     ops, asked = o.ops.split(','), o.forms.split(',')
-    for f in asked: parse_name(f'two_linear/{f}' if f != 'listing' else 'tssa/listing')
+    for f in asked: parse_name(f'tssa/{f}')
     if any('/' in k for k in ops): raise ValueError(f'ops={o.ops!r}; forms are given by --forms')
-    pairs = [(k, f) for k in ops for f in asked if f != 'listing' or parse_name(k)[0] in LISTINGS]
-    return [k if f == 'fast' else f'{k}/{f}' for k, f in pairs]
+    return in_forms(ops, asked)
 
 # %% ../../nbs/98_bench_cli.ipynb #1ce2e2dc
 def _mode(o):
@@ -85,41 +84,31 @@ def _placed(o, mode):
     return replace(o, device=device, dtype=o.dtype or ('bfloat16' if gpu else 'float32'))
 
 # %% ../../nbs/98_bench_cli.ipynb #0dc294ea
-def _check_files(o, mode):
-    "`ValueError` for a file that can't be written or read, and for tuning without a card"
-    for k in ('out', 'figure'):
-        path = getattr(o, k)
-        if path and not Path(path).resolve().parent.is_dir():
-            raise ValueError(f'{k}={path!r}; there is no directory {str(Path(path).parent)!r}')
+def _check_mode(o, mode):
+    "`ValueError` for a picture that a mode doesn't draw, and for tuning without a card"
     if o.figure and mode not in ('curves', 'models'):
         raise ValueError(f'figure={o.figure!r}; only --curves and --models draw one')
     if o.tune and not (mode == 'gpu' and o.device.startswith('cuda')):
         raise ValueError(f'tune is for --gpu on a CUDA card, got device={o.device!r}')
-    if o.limits and not Path(o.limits).is_file(): raise ValueError(f'limits={o.limits!r}; there is no such file')
 
 # %% ../../nbs/98_bench_cli.ipynb #e6a39a52
-def _models(o, seconds, say):
+def _models(o, say, seconds=5.):
     yield from measure_models(TIMED, o, o.bs, o.img_size, seconds, say)
     for name in TIMED:
         say(f'parts of {name} …')
         for mode in MODES: yield from profile_model(name, mode, o, o.bs, o.img_size, seconds*0.4)
 
 # %% ../../nbs/98_bench_cli.ipynb #3c23ccc4
-def _layers(o, seconds, say):
-    directions = dict(forward=DIRECTIONS[:1], backward=DIRECTIONS[1:], both=DIRECTIONS)[o.direction]
-    for b, n in _sizes(o.n or '196,1024,4096', o.b):
-        found = measure(_names(o), b, n, o, directions, seconds=seconds, say=say)
-        say(layer_table(found))
-        yield from found
-
 def _rows(mode, o, say):
     "What a mode measures"
-    told = dict(seconds=o.seconds or dict(goals=1.5, curves=0.7, models=5.).get(mode, 0.5), say=say)
+    told = dict(say=say) | (dict(seconds=o.seconds) if o.seconds else {})
     if mode == 'models': return _models(o, **told)
-    if mode == 'layers': return _layers(o, **told)
     if mode == 'curves': return measure_curves(o, **told, **(dict(ns=_numbers(o.n), ds=()) if o.n else {}))
-    f, sizes = (measure_gpu, GPU_SIZES) if mode == 'gpu' else (measure_goals, SIZES)
-    return f(o, _sizes(o.n, o.b) or sizes, compiled=not o.no_compile, **told)
+    if mode == 'layers':
+        directions = dict(forward=DIRECTIONS[:1], backward=DIRECTIONS[1:], both=DIRECTIONS)[o.direction]
+        return measure_layers(_names(o), o, _sizes(o.n or '196,1024,4096', o.b), directions, **told)
+    if o.n: told['sizes'] = _sizes(o.n, o.b)
+    return (measure_gpu if mode == 'gpu' else measure_goals)(o, compiled=not o.no_compile, **told)
 
 # %% ../../nbs/98_bench_cli.ipynb #a1e893cc
 def _end(mode, o, results, say):
@@ -157,8 +146,7 @@ def wbattn_bench(
     "Time and memory of attention operators as ratios to the linear maps around them."
     mode, rows = _mode(o), []
     o = _placed(o, mode)
-    _check_files(o, mode)
-    if o.n: _numbers(o.n)
+    _check_mode(o, mode)
     for k in _names(o): Entry(k, replace(o, compiler='eager'))
     meta = _meta(mode, o)
     if mode == 'gpu' and o.device.startswith('cuda'): meta |= _tiles(o)

@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/97_figures.ipynb #ae8f1bbf
 import pandas as pd
+from ..look import new_figure
 from .operators import DIRECTIONS
 from .results import select
 from .rivals import DTYPES, OURS
@@ -25,13 +26,11 @@ def curve(
     name:str,                  # operator
     axis:str,                  # 'n' or 'd'
     quantity:str,              # 'ms' or 'MiB'
-    direction:str='forward',   # 'forward' or 'forward+backward'
 )->pd.DataFrame:               # value, q1, q3 by the axis, sorted
-    "One line of the figure."
-    other = dict(n='d', d='n')[axis]
-    usual = select(results, name='two_linear', quantity='ms', direction='forward')[other].mode()[0]
-    asked = dict(ms='ms', MiB='activations')[quantity]
-    rows = select(results, name=name, direction=direction, quantity=asked, **{other: usual})
+    "One line of the figure, forwards."
+    other, results = 'd' if axis == 'n' else 'n', select(results, direction='forward')
+    usual = select(results, name='two_linear', quantity='ms')[other].mode()[0]
+    rows = select(results, name=name, quantity='ms' if quantity == 'ms' else 'activations', **{other: usual})
     one = 1 if quantity == 'ms' else rows.b*rows.n*rows.d*rows.dtype.map(lambda k: DTYPES[k].itemsize)/2**20
     return rows[['value', 'q1', 'q3']].mul(one, axis=0).astype(float).set_index(rows[axis].astype(int)).sort_index()
 
@@ -61,8 +60,7 @@ def plot_curves(
     results:pd.DataFrame,  # from `measure_curves`
 ):                         # a matplotlib figure
     "Time and memory of the forward pass against n and d, both axes logarithmic."
-    import matplotlib.pyplot as plt
-    fig, axes = plt.subplots(2, 2, figsize=(9, 6.6), layout='constrained', facecolor='white')
+    fig, axes = new_figure(2, 2, w=4.5, h=3.3)
     for row, quantity in zip(axes, ('ms', 'MiB')):
         for ax, axis in zip(row, 'nd'): _panel(ax, results, axis, quantity)
     axes[0, 0].legend(fontsize=8)
@@ -76,7 +74,7 @@ def _forms_panel(ax, results, op, direction):
     "One line a form; the linear maps at 1"
     rows = select(results, part='layer', direction=direction, quantity='ratio').set_index('n').sort_index()
     for form, (color, marker, ls) in FORM_STYLE.items():
-        c = rows[rows.name == (op if form == 'fast' else f'{op}/{form}')].astype(dict(value=float, q1=float, q3=float))
+        c = select(rows, name=op if form == 'fast' else f'{op}/{form}')
         if len(c): _line(ax, c, color, marker, form, ls)
     ax.axhline(1, color='black', lw=.8)
     _sizes_axis(ax, sorted(set(rows.index)))
@@ -86,9 +84,7 @@ def plot_layers(
     results:pd.DataFrame,  # from `measure_layers`
 ):                         # a matplotlib figure
     "Time over two linear maps against n, for each operator and direction; one line a form, quartiles shaded."
-    import matplotlib.pyplot as plt
-    fig, axes = plt.subplots(2, len(OURS), figsize=(10, 5), layout='constrained', sharex=True, sharey='row',
-                             facecolor='white')
+    fig, axes = new_figure(2, len(OURS), w=2.5, h=2.5, sharex=True, sharey='row')
     for row, direction in zip(axes, DIRECTIONS):
         for ax, op in zip(row, OURS): _forms_panel(ax, results, op, direction)
         row[0].set_ylabel(f'{direction}\ntime / two linear maps')
@@ -107,8 +103,7 @@ def plot_profile(
     results:pd.DataFrame,  # with rows of `profile_model`
 ):                         # a matplotlib figure
     "Bars of the parts' shares of the time per image, inference left, training right."
-    import matplotlib.pyplot as plt
-    fig, axes = plt.subplots(1, 2, figsize=(9, 3), layout='constrained', sharey=True, facecolor='white')
+    fig, [axes] = new_figure(1, 2, w=4.5, h=3, sharey=True)
     R = select(results, part='profile')
     R = R.assign(model=R.name.str.replace('_patch16_224', ''), ms=(R.value/R.b).clip(lower=0).astype(float))
     parts = [p for p in PART_COLORS if p in set(R.quantity)]

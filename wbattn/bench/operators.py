@@ -11,7 +11,7 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 from .results import row, table, timed_rows
-from .rivals import DTYPES, Entry, LISTINGS, OURS, Setup, gate
+from .rivals import DTYPES, Entry, OURS, Setup, gate, in_forms
 from .timing import ratios
 
 # %% ../../nbs/93_operators.ipynb #f380d04d
@@ -31,10 +31,10 @@ def _admitted(name, b, n, setup, say):
 # %% ../../nbs/93_operators.ipynb #8b26da6e
 def _direction_rows(entries, x, g, seconds, **where):
     "Time and memory in one direction; `g` is None for forward alone"
-    setup, one = entries['two_linear'].setup, x.numel()*x.element_size()
-    calls, where = {k: partial(e.run, x, g) for k, e in entries.items()}, where | setup.where(*x.shape[:2])
+    setup, calls = entries['two_linear'].setup, {k: partial(e.run, x, g) for k, e in entries.items()}
+    where |= setup.where(*x.shape[:2])
     yield from timed_rows('layer', setup.take_turns(calls, seconds, 'two_linear'), 'two_linear', **where)
-    for k, f in calls.items(): yield row('layer', k, 'activations', setup.peak(f)/one, **where)
+    for k, f in calls.items(): yield row('layer', k, 'activations', setup.peak(f)/x.nbytes, **where)
 
 # %% ../../nbs/93_operators.ipynb #56417bec
 def measure(
@@ -59,14 +59,17 @@ def measure(
     return rows
 
 # %% ../../nbs/93_operators.ipynb #9c4e4096
+def _shown(r):
+    "A row's value: a time in nanoseconds a token, a ratio with its quartiles"
+    if r.quantity == 'ms': return f'{1e6*r.value/(r.b*r.n):.0f}'
+    return f'{r.value:.2f}' + (f' ({r.q1:.2f}–{r.q3:.2f})' if r.quantity == 'ratio' else '')
+
 def layer_table(
     rows:list,  # from `measure`
 )->str:
     "One line for each size and name."
-    R, two = table(rows), '{:.2f}'.format
-    ns = (1e6*R.value/(R.b*R.n).astype(float)).map('{:.0f}'.format)
-    ratio = R.value.map(two) + ' (' + R.q1.map(two) + '–' + R.q3.map(two) + ')'
-    R['shown'] = R.value.map(two).where(R.quantity != 'ms', ns).where(R.quantity != 'ratio', ratio)
+    R = table(rows)
+    R['shown'] = R.apply(_shown, axis=1)
     wide = R.pivot_table('shown', ['name', 'b', 'n'], ['direction', 'quantity'], 'first', sort=False)
     wide = wide.reindex(columns=[(dn, q) for dn in DIRECTIONS for q in ('ratio', 'ms', 'activations')])
     wide.columns = ['forward', 'ns/token', 'memory', 'fwd+bwd', 'ns/token', 'memory']
@@ -90,24 +93,24 @@ def _cached(op, context, setup):
     return step
 
 # %% ../../nbs/93_operators.ipynb #a6db5b69
+def _twenty(step, *args): return lambda: [step(*args) for _ in range(20)]
+
 def decode_rows(
     setup:Setup=Setup(),           # shape and place
     contexts:tuple=(1024, 2**20),  # tokens before the one that is timed
     cached:tuple=(1024, 2**16),    # the same for softmax attention with a cache
     seconds:float=1.,              # for each context
-    steps:int=20,                  # timed together
-):                                 # yields 'us' a token, and 'ratio' to the shortest context
+):                                 # yields 'us' a token, and 'ratio' to the first context
     "Cost of decoding one token behind contexts of different lengths."
     ours, theirs, x = Entry('causal_tssa', setup).op, Entry('sdpa', setup).op, setup.tokens(1, setup.d)
     with torch.no_grad():
-        single = {('causal_tssa', c): partial(ours.step, x, _stream(ours, c, setup)) for c in contexts}
-        single |= {('sdpa', c): partial(_cached(theirs, c, setup), x) for c in cached}
-        several = {k: (lambda f=f: [f() for _ in range(steps)]) for k, f in single.items()}
-        times = setup.take_turns(several, seconds, least=5, most=201)
-    for name, c in single:
-        first = next(k for k in single if k[0] == name)
-        yield row('decode', name, 'us', 1e6*times[name, c]/steps, **setup.where(1, c))
-        yield row('decode', name, 'ratio', ratios(times, (name, c), first), **setup.where(1, c))
+        calls = {('causal_tssa', c): _twenty(ours.step, x, _stream(ours, c, setup)) for c in contexts}
+        calls |= {('sdpa', c): _twenty(_cached(theirs, c, setup), x) for c in cached}
+        times = setup.take_turns(calls, seconds, least=5, most=201)
+    first = dict(causal_tssa=contexts[0], sdpa=cached[0])
+    for name, c in calls:
+        yield row('decode', name, 'us', 1e6*times[name, c]/20, **setup.where(1, c))
+        yield row('decode', name, 'ratio', ratios(times, (name, c), (name, first[name])), **setup.where(1, c))
 
 # %% ../../nbs/93_operators.ipynb #1f9da335
 def _backward_peak(name, n, setup):
@@ -119,12 +122,11 @@ def _backward_peak(name, n, setup):
 
 # %% ../../nbs/93_operators.ipynb #9c8bbf22
 def long_rows(
-    setup:Setup=Setup(),                           # shape and place
-    n:int=2**16,                                   # tokens of one sample
-    names:tuple=('tssa', 'causal_tssa', 'eca'),    # operators
-):                                                 # yields 'MiB': at the peak, beyond tokens and weights
+    setup:Setup=Setup(),  # shape and place
+    n:int=2**16,          # tokens of one sample
+):                        # yields 'MiB': at the peak, beyond tokens and weights
     "A long sequence, forwards and backwards."
-    for k in names:
+    for k in ('tssa', 'causal_tssa', 'eca'):
         yield row('long', k, 'MiB', _backward_peak(k, n, setup)/2**20, direction=DIRECTIONS[1], **setup.where(1, n))
 
 # %% ../../nbs/93_operators.ipynb #fab9a9cb
@@ -135,25 +137,24 @@ def every_form(
     compiled:bool=True,   # torch.compile too
 )->list:                  # names for `measure`
     "Our operators in all their forms, softmax attention, and the linear maps a second time."
-    some = ['', '/plain', *(['/compiled'] if compiled else [])]
-    ours = [f'{k}{f}' for k in OURS for f in [*some, *(['/listing'] if k in LISTINGS else [])]]
+    forms = ['fast', 'plain', 'compiled', 'listing'] if compiled else ['fast', 'plain', 'listing']
     sparse = [f'dmsa:{k}' for k in dict.fromkeys((max(1, heads//4), max(1, heads//2)))]
-    return ['two_linear/again', *ours, *sparse, 'sdpa']
+    return ['two_linear/again', *in_forms(OURS, forms), *sparse, 'sdpa']
 
 # %% ../../nbs/93_operators.ipynb #7939f2d8
 def measure_layers(
-    setup:Setup=Setup(),           # shape and place
-    sizes:tuple=SIZES,             # pairs (b, n)
-    compiled:bool=True,            # torch.compile of the plain forms too
-    more:tuple=(),                 # further names
-    seconds:float=1.5,             # for each form, size and direction
-    say=print,                     # told what happens
-):                                 # yields rows, a size at a time
-    "Every form of every operator of ours at each size; softmax attention backwards only up to 4,096 tokens on a CPU."
+    names:list,                   # as for measure
+    setup:Setup,                  # shape and place
+    sizes:tuple=SIZES,            # pairs (b, n)
+    directions:tuple=DIRECTIONS,  # 'forward', 'forward+backward' or both
+    quadratic:tuple=(),           # names that go backwards only up to 4,096 tokens on a CPU
+    seconds:float=0.5,            # for each name, size and direction, about
+    say=print,                    # told what happens
+):                                # yields rows, a size at a time
+    "Time and memory of each name at each size."
     for b, n in sizes:
-        skip = ('sdpa',) if n > 4096 and setup.device == 'cpu' else ()
-        found = measure([*every_form(setup.heads, compiled), *more], b, n, setup, forward_only=skip,
-                        seconds=seconds, say=say)
+        forward_only = quadratic if n > 4096 and setup.device == 'cpu' else ()
+        found = measure(names, b, n, setup, directions, forward_only, seconds, say)
         say(layer_table(found))
         yield from found
 
@@ -161,13 +162,6 @@ def measure_layers(
 CURVES = 'two_linear', *OURS, 'xca', 'mssa', 'sdpa', 'sdpa/listing'
 _longest = {'forward': {'sdpa/listing': 8192},                          # matrices of 64 n² bytes; minutes
             'forward+backward': {'sdpa/listing': 4096, 'sdpa': 8192, 'mssa': 8192}}
-
-def _curve_rows(names, n, setup, seconds, say):
-    "One point of each curve"
-    there, back = ([k for k in names if n <= _longest[dn].get(k, n)] for dn in DIRECTIONS)
-    yield from measure(there, 1, n, setup, DIRECTIONS[:1], seconds=seconds, say=say)
-    where, one = dict(direction=DIRECTIONS[1]) | setup.where(1, n), n*setup.d*DTYPES[setup.dtype].itemsize
-    for k in back: yield row('layer', k, 'activations', _backward_peak(k, n, setup)/one, **where)
 
 # %% ../../nbs/93_operators.ipynb #6f507c0d
 def measure_curves(
@@ -181,4 +175,8 @@ def measure_curves(
 ):                                                # yields rows
     "Forward time, and peak memory of forward and of forward with backward, for one sample."
     for n, d in dict.fromkeys([*((n, setup.d) for n in ns), *((at_n, d) for d in ds)]):
-        yield from _curve_rows(names, n, replace(setup, d=d), seconds, say)
+        here = replace(setup, d=d)
+        there, back = ([k for k in names if n <= _longest[dn].get(k, n)] for dn in DIRECTIONS)
+        yield from measure(there, 1, n, here, DIRECTIONS[:1], seconds=seconds, say=say)
+        where, one = dict(direction=DIRECTIONS[1]) | here.where(1, n), n*d*DTYPES[setup.dtype].itemsize
+        for k in back: yield row('layer', k, 'activations', _backward_peak(k, n, here)/one, **where)

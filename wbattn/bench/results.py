@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/91_results.ipynb #74f1a31c
-import math, os, platform
+import math, os, platform, re
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
@@ -48,12 +48,10 @@ def table(
     meta:dict|None=None,   # what describes all of them
 )->pd.DataFrame:           # with `COLUMNS`, and `attrs` as in `meta`
     "Rows as a table of results."
-    made = pd.DataFrame(rows, columns=COLUMNS)
-    types = dict.fromkeys(('b', 'n', 'd', 'heads', 'samples'), 'Int64') | dict.fromkeys(('value', 'q1', 'q3'), float)
-    texts = [k for k in COLUMNS if k not in types]
-    made[texts] = made[texts].astype(object).fillna('').astype(str)
-    made = made.astype(types)
-    made.attrs = dict(meta or {})
+    texts, sizes = ['part', 'name', 'direction', 'dtype', 'quantity'], ['b', 'n', 'd', 'heads', 'samples']
+    types = dict.fromkeys(COLUMNS, float) | dict.fromkeys(texts, str) | dict.fromkeys(sizes, 'Int64')
+    made = pd.DataFrame(rows, columns=COLUMNS, dtype=object).fillna(dict.fromkeys(texts, '')).astype(types)
+    made.attrs = meta or {}
     return made
 
 # %% ../../nbs/91_results.ipynb #4f29ddc9
@@ -78,10 +76,9 @@ def value(
 # %% ../../nbs/91_results.ipynb #cb15e168
 def _cpu():
     "The processor's model name"
-    try: lines = Path('/proc/cpuinfo').read_text().splitlines()
-    except OSError: lines = []
-    names = [l.split(':', 1)[1].strip() for l in lines if l.startswith('model name')]
-    return (names or [platform.processor() or platform.machine()])[0]
+    info = Path('/proc/cpuinfo')
+    named = re.search(r'model name\s*: (.*)', info.read_text()) if info.exists() else None
+    return named[1] if named else platform.processor() or platform.machine()
 
 def describe(
     command:str='',    # what was typed
@@ -105,7 +102,7 @@ def save_results(
     head = ''.join(f'# {k}: {v}\n' for k, v in results.attrs.items())
     part = Path(f'{path}.part')
     part.write_text(head + results.to_csv(index=False, float_format='%.5g'), encoding='utf-8')
-    os.replace(part, path)
+    part.replace(path)
 
 # %% ../../nbs/91_results.ipynb #9699faf1
 def load_results(
@@ -127,8 +124,6 @@ def load_limits(
     limits = pd.read_csv(path, dtype=str).fillna('')
     return limits[limits['mode'].map(lambda m: mode in m.split())]
 
-def _limit(goal, results): return 1 + noise(results) if goal['limit'] == 'noise' else float(goal['limit'])
-
 def noise(
     results:pd.DataFrame,  # with rows of `two_linear/again`
 )->float:
@@ -140,18 +135,18 @@ def noise(
 _same = ['part', 'quantity', 'direction', 'b', 'n', 'd', 'heads', 'dtype']
 
 def _held(results, goal):
-    "The measurements that a limit speaks of, with labels"
+    "The measurements that a limit speaks of, with labels and the limit"
     found = select(results, **{k: goal[k] for k in ('part', 'direction', 'quantity', 'dtype') if goal[k]})
     if goal['names']: found = found[found.name.isin([goal['names'], *goal['names'].split()])]
-    if goal['n_from']: found = found[found.n >= int(goal['n_from'])]
-    if goal['n_to']: found = found[found.n <= int(goal['n_to'])]
+    found = found[found.n.fillna(0).between(float(goal['n_from'] or 0), float(goal['n_to'] or 'inf'))]
     if goal['over']:
         other = found.name + goal['over'] if goal['over'][0] == '/' else goal['over']
-        found = found.assign(other=other).merge(results, left_on=[*_same, 'other'], right_on=[*_same, 'name'])
-        times = found.value_x/found.value_y
-        found = found.assign(name=found.name_x, value=times if goal['sign'] == '≤' else 1/times)
+        found = found.assign(other=other).merge(results, left_on=[*_same, 'other'], right_on=[*_same, 'name'],
+                                                suffixes=('', '_rival'))
+        times = found.value/found.value_rival
+        found['value'] = times if goal['sign'] == '≤' else 1/times
     backward = found.direction.map({'forward+backward': ' with gradients'}).fillna('')
-    return list(zip(found.value, found.name + ', n = ' + found.n.astype(str) + backward))
+    return found.assign(label=found.name + ', n = ' + found.n.astype(str) + backward, limit=goal['limit'])
 
 # %% ../../nbs/91_results.ipynb #af26f9fa
 def verdicts(
@@ -159,16 +154,17 @@ def verdicts(
     limits:pd.DataFrame,   # from `load_limits`
 )->pd.DataFrame:           # goal, what, limit, measured, met
     "Each goal, what was measured, and whether it is met; of more than four numbers the one nearest to failing."
+    limits = limits.assign(limit=limits.limit.replace('noise', 1 + noise(results)).astype(float))
     body = []
     for (goal, what, sign), lines in limits.groupby(['goal', 'what', 'sign'], sort=False):
-        most = [_limit(g, results) for _, g in lines.iterrows()]
-        held = [(v, m, k) for m, (_, g) in zip(most, lines.iterrows()) for v, k in _held(results, g)]
-        kept = [v <= m if sign == '≤' else v >= m for v, m, _ in held]
-        shown = [f'{v:.3g}' for v, *_ in held]
+        held = pd.concat([_held(results, g) for _, g in lines.iterrows()])
+        kept = held.value <= held.limit if sign == '≤' else held.value >= held.limit
+        shown = ' · '.join(held.value.map('{:.3g}'.format))
         if len(held) > 4:
-            v, _, k = (max if sign == '≤' else min)(held, key=lambda h: h[0]/h[1] if h[1] else h[0])
-            shown = [f'{v:.3g} ({k})']
-        met = 'yes' if all(kept) else f'{sum(kept)} of {len(kept)}'
-        limit = ' / '.join(f'{m:.4g}' for m in dict.fromkeys(most))
-        body.append([goal, what, f'{sign} {limit}', ' · '.join(shown) or '–', met if held else 'not measured'])
+            near = held.value/held.limit.replace(0, 1)
+            worst = held.iloc[near.argmax() if sign == '≤' else near.argmin()]
+            shown = f'{worst.value:.3g} ({worst.label})'
+        met = 'yes' if kept.all() else f'{kept.sum()} of {len(kept)}'
+        limit = ' / '.join(lines.limit.map('{:.4g}'.format).unique())
+        body.append([goal, what, f'{sign} {limit}', shown or '–', met if len(held) else 'not measured'])
     return pd.DataFrame(body, columns=['goal', 'what', 'limit', 'measured', 'met'])

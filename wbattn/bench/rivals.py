@@ -27,17 +27,12 @@ from ..ops.tssa import TSSA
 from ..run.options import Options, one_of, opt, whole
 
 # %% ../../nbs/92_rivals.ipynb #07922245
-class TwoLinear(nn.Module):
+def two_linear(
+    dim:int,        # token width d
+    num_heads:int,  # (makes no difference)
+)->nn.Module:       # of tokens `b n d`
     "An operator's two linear maps with nothing between: the floor of every layer of this shape."
-    def __init__(self,
-        dim:int,          # token width d
-        num_heads:int=1,  # (makes no difference)
-    ):
-        super().__init__()
-        self.first, self.second = nn.Linear(dim, dim, bias=False), nn.Linear(dim, dim)
-    def forward(self,
-        x:Tensor,  # tokens `b n d`
-    )->Tensor: return self.second(self.first(x))
+    return nn.Sequential(nn.Linear(dim, dim, bias=False), nn.Linear(dim, dim))
 
 # %% ../../nbs/92_rivals.ipynb #58b385ae
 def _gated(op, w, Pi):
@@ -79,7 +74,7 @@ def _sdpa_listing(op, x):
     return op.proj((A @ v).transpose(1, 2).flatten(2))
 
 # %% ../../nbs/92_rivals.ipynb #f701820c
-OPERATORS = dict(two_linear=TwoLinear, tssa=TSSA, causal_tssa=CausalTSSA, dmsa=DMSA, eca=ECAttention,
+OPERATORS = dict(two_linear=two_linear, tssa=TSSA, causal_tssa=CausalTSSA, dmsa=DMSA, eca=ECAttention,
                  mssa=MSSA, xca=XCA, sdpa=SoftmaxAttention)
 LISTINGS = dict(tssa=_tssa_listing, dmsa=_dmsa_listing, eca=_eca_listing, sdpa=_sdpa_listing)
 
@@ -101,6 +96,15 @@ def parse_name(
     if colon and not (operator == 'dmsa' and active.isdigit()):
         raise ValueError(f'{name!r}: expected a number of active heads behind dmsa alone, as in dmsa:2')
     return operator, int(active) if colon else None, form
+
+# %% ../../nbs/92_rivals.ipynb #1b93918e
+def in_forms(
+    operators,  # operator[:active heads] each
+    forms,      # of `FORMS`
+)->list:        # of names; the fast form has nothing behind the operator
+    "The names of operators in all of these forms that they have."
+    there = [(k, f) for k in operators for f in forms if f != 'listing' or parse_name(k)[0] in LISTINGS]
+    return [k if f == 'fast' else f'{k}/{f}' for k, f in there]
 
 # %% ../../nbs/92_rivals.ipynb #b018eb0f
 DTYPES = {str(t).removeprefix('torch.'): t for t in (torch.float64, torch.float32, torch.bfloat16, torch.float16)}
@@ -176,12 +180,12 @@ class Entry:
         name:str,             # operator[:active heads][/form]
         setup:Setup=Setup(),  # shape and place
     ):
-        self.name, self.setup, (self.operator, active, self.form) = name, setup, parse_name(name)
+        self.name, self.setup, (operator, active, self.form) = name, setup, parse_name(name)
         if active is not None and not 1 <= active <= setup.heads:
             raise ValueError(f'{name!r}: active heads must be between 1 and {setup.heads}')
-        self.op = self.call = _module(self.operator, active, setup)
+        self.op = self.call = _module(operator, active, setup)
         self.parameters = [p for p in self.op.parameters() if p.requires_grad]
-        if self.form == 'listing': self.call = partial(LISTINGS[self.operator], self.op)
+        if self.form == 'listing': self.call = partial(LISTINGS[operator], self.op)
         if self.form == 'compiled':
             self.call = torch.compile(self.op, backend=setup.compiler, fullgraph=True, dynamic=False)
     def __call__(self,
@@ -225,14 +229,14 @@ def deviation(
     entry:Entry,  # form to check
     b:int,        # samples
     n:int,        # tokens
-)->dict:          # relative error of 'output', of the gradient by 'tokens', and the worst of 'parameters'
+)->dict:          # relative errors: 'output', 'gradient by tokens', and the worst as 'gradient by parameters'
     "How far a form is from the plain form in float64 with the same weights."
     exact = Entry(f"{entry.name.partition('/')[0]}/plain", replace(entry.setup, dtype='float64'))
     exact.op.load_state_dict(entry.op.state_dict())
     x, g = entry.inputs(b, n)
     right = exact.run(x.detach().double().requires_grad_(), g.double())
     errors = [relative(a, r) for a, r in zip(entry.run(x, g), right)]
-    return dict(output=errors[0], tokens=errors[1], parameters=max(errors[2:]))
+    return {'output': errors[0], 'gradient by tokens': errors[1], 'gradient by parameters': max(errors[2:])}
 
 # %% ../../nbs/92_rivals.ipynb #babe0169
 _allowed = dict(float64=(1e-10, 1e-8, 1e-8), float32=(1e-5, 1e-3, 1e-2),   # as in `deviation`
@@ -247,6 +251,5 @@ def gate(
         if wrong := gate(Entry(entry.name, replace(entry.setup, dtype='float32')), sizes): return wrong
     for b, n in sizes:
         for (what, error), limit in zip(deviation(entry, b, n).items(), _allowed[entry.setup.dtype]):
-            what = what if what == 'output' else f'gradient by {what}'
             if not (error <= limit and math.isfinite(error)): return f'{what} off by {error:.1e} at b={b}, n={n}'
     return ''

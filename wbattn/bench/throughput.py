@@ -6,16 +6,18 @@
 __all__ = []
 
 # %% ../../nbs/95_throughput.ipynb #c45720e9
-from contextlib import nullcontext
+import re
 from functools import partial
 import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
+from fastai.callback.hook import Hooks
 from .results import row, select, timed_rows
 from .rivals import DTYPES, Setup
+from .timing import ratios
 from ..models.zoo import create
-from ..train.callbacks import amp_mode
+from ..ops.crate import ISTA
 
 # %% ../../nbs/95_throughput.ipynb #020600d6
 TIMED = ('deit_small_patch16_224', 'wb_eca_small_patch16_224', 'wb_tost_small_patch16_224',
@@ -28,54 +30,40 @@ def _where(mode, x, setup): return dict(direction=mode, b=len(x), n=x.shape[-1],
 def training_step(
     model:nn.Module,       # in training mode
     x:Tensor,              # images `b c height width`
-    half:str|None=None,    # 'bf16', 'fp16', or None for the type of the weights
 ):                         # function without arguments that gives the loss
     "A function that takes one step of AdamW, always on the same images; labels are 0, 1, 2, … again and again."
     y = torch.arange(len(x), device=x.device) % min(10, model.num_classes)
     opt = torch.optim.AdamW(model.parameters(), lr=1e-5)
-    scaler = torch.amp.GradScaler(x.device.type, enabled=half == 'fp16')
-    dtype = torch.bfloat16 if half == 'bf16' else torch.float16
     def step():
-        with torch.autocast(x.device.type, dtype) if half else nullcontext(): out = model(x)
-        loss = F.cross_entropy(out.float(), y, label_smoothing=0.1)
-        scaler.scale(loss).backward()
-        scaler.step(opt)
-        scaler.update()
+        loss = F.cross_entropy(model(x).float(), y, label_smoothing=0.1)
+        loss.backward()
+        opt.step()
         opt.zero_grad()
         return loss.detach()
     return step
 
-def _whole(model, x, half=None):
+def _whole(model, x):
     "What is timed of a whole model: a training step in training mode, else a forward pass"
-    return training_step(model, x, half) if model.training else torch.no_grad()(partial(model, x))
+    return training_step(model, x) if model.training else torch.no_grad()(partial(model, x))
 
 # %% ../../nbs/95_throughput.ipynb #8f35bc7d
-def _model(name, training, setup, channels_last=False, compile=False, **kwargs):
+def _model(name, mode, setup, **kwargs):
     "A model with seeded weights and no stochastic depth"
-    order = torch.channels_last if channels_last else torch.contiguous_format
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = create(name, drop_path_rate=0., **kwargs)
-    model = model.to(setup.device, DTYPES[setup.dtype], memory_format=order).train(training)
-    if compile: model.compile()
-    return model
+    return model.to(setup.device, DTYPES[setup.dtype]).train(mode == 'training')
 
 # %% ../../nbs/95_throughput.ipynb #897c354f
 def model_parts(
     model:nn.Module,  # ours or timm's
 )->dict:              # kind of part to its modules
     "The kinds of parts of a model."
-    blocks, position = list(model.blocks), getattr(model, 'pos_embed', None)
-    mlps = [b.mlp for b in blocks if b.mlp is not None]
-    norms = [getattr(b, k, None) for b in blocks for k in ('norm1', 'norm2')]
-    parts = {'patch embedding': [model.patch_embed, position if isinstance(position, nn.Module) else None],
-             'operator': [b.attn for b in blocks],
-             'ISTA' if mlps and type(mlps[0]).__name__ == 'ISTA' else 'MLP': mlps,
-             'norms': [*norms, model.norm],
-             'class attention': list(getattr(model, 'cls_attn_blocks', None) or []),
-             'head': [model.head]}
-    there = {k: [m for m in ms if m is not None] for k, ms in parts.items()}
-    return {k: ms for k, ms in there.items() if ms}
+    mlp = 'ISTA' if any(isinstance(m, ISTA) for m in model.modules()) else 'MLP'
+    parts = {'patch embedding': r'patch_embed|pos_embed', 'operator': r'blocks\.\d+\.attn', mlp: r'blocks\.\d+\.mlp',
+             'norms': r'(blocks\.\d+\.)?norm[12]?', 'class attention': r'cls_attn_blocks\.\d+', 'head': 'head'}
+    found = {k: [m for name, m in model.named_modules() if re.fullmatch(p, name)] for k, p in parts.items()}
+    return {k: ms for k, ms in found.items() if ms}
 
 # %% ../../nbs/95_throughput.ipynb #759763af
 def part_inputs(
@@ -84,14 +72,10 @@ def part_inputs(
     x:Tensor,         # images
 )->list:              # pairs (module, arguments); a module that isn't called is left out
     "The arguments with which the model calls each of `modules` on the images."
-    seen = {}
-    def keep(m, args):
-        seen[m] = tuple(a.detach().requires_grad_(a.requires_grad) if isinstance(a, Tensor) else a for a in args)
-    hooks = [m.register_forward_pre_hook(keep) for m in modules]
-    try: model(x)
-    finally:
-        for h in hooks: h.remove()
-    return [(m, seen[m]) for m in modules if m in seen]
+    def kept(m, args, out):
+        return m, [a.detach().requires_grad_(a.requires_grad) if isinstance(a, Tensor) else a for a in args]
+    with Hooks(modules, kept, detach=False) as hooks: model(x)
+    return [h.stored for h in hooks if h.stored]
 
 # %% ../../nbs/95_throughput.ipynb #1fb0cc05
 def _run(m, args, ones):
@@ -103,15 +87,14 @@ def _run(m, args, ones):
     if leaves: torch.autograd.grad(y, leaves, ones.setdefault(m, torch.ones_like(y)), allow_unused=True)
 
 def part_call(
-    model:nn.Module,      # ours or timm's
-    modules:list,         # parts of it
-    x:Tensor,             # images
-    training:bool=False,  # with backward
-):                        # function without arguments
+    model:nn.Module,  # ours or timm's; in training mode backward belongs to it
+    modules:list,     # parts of it
+    x:Tensor,         # images
+):                    # function without arguments
     "A function that runs parts of a model on the inputs they get there."
-    inputs, ones = part_inputs(model, modules, x), {} if training else None
+    inputs, ones = part_inputs(model, modules, x), {} if model.training else None
     def call():
-        with torch.set_grad_enabled(training):
+        with torch.set_grad_enabled(model.training):
             for m, args in inputs: _run(m, args, ones)
     return call
 
@@ -133,29 +116,26 @@ def profile_model(
     **kwargs,              # of the model
 ):                         # yields rows in ms, one for each part, 'rest' and 'whole'
     "Where a model's time goes."
-    training, x = mode == 'training', setup.tokens(bs, 3, img_size, img_size)
-    model = _model(name, training, setup, img_size=img_size, **kwargs)
-    calls = {'whole': _whole(model, x)}
-    calls |= {k: part_call(model, ms, x, training) for k, ms in model_parts(model).items()}
-    if training: calls['optimiser'] = _optimiser(model)
+    x, model = setup.tokens(bs, 3, img_size, img_size), _model(name, mode, setup, img_size=img_size, **kwargs)
+    parts = {k: part_call(model, ms, x) for k, ms in model_parts(model).items()}
+    if model.training: parts['optimiser'] = _optimiser(model)
+    calls = {'whole': _whole(model, x)} | parts
     times = 1e3*setup.take_turns(calls, seconds, 'whole')
-    middle = times.median()
-    for k in times: yield row('profile', name, k, times[k], **_where(mode, x, setup))
-    yield row('profile', name, 'rest', 2*middle.whole - middle.sum(), **_where(mode, x, setup))
+    middle, where = times.median(), _where(mode, x, setup)
+    for k in times: yield row('profile', name, k, times[k], **where)
+    yield row('profile', name, 'rest', 2*middle.whole - middle.sum(), **where)
 
 # %% ../../nbs/95_throughput.ipynb #3cd7e2c4
-def _speed(r, bs):
-    "A row of milliseconds as images a second"
-    return r | dict(quantity='images/s', **{k: 1e3*bs/r[q] for k, q in dict(value='value', q1='q3', q3='q1').items()})
-
-def _mode_rows(models, mode, x, setup, seconds, half):
+def _mode_rows(models, mode, x, setup, seconds):
     "Speed and memory of models that are all in one mode, and of their first blocks"
     where, first = _where(mode, x, setup), next(iter(models))
-    calls = {k: _whole(m, x, half) for k, m in models.items()}
-    timed = timed_rows('model', setup.take_turns(calls, seconds, first), first, **where)
-    yield from (_speed(r, len(x)) if r['quantity'] == 'ms' else r for r in timed)
-    for k, f in calls.items(): yield row('model', k, 'MiB', setup.peak(f)/2**20, **where)
-    blocks = {k: part_call(m, [m.blocks[0]], x, mode == 'training') for k, m in models.items()}
+    calls = {k: _whole(m, x) for k, m in models.items()}
+    times = setup.take_turns(calls, seconds, first)
+    for k, f in calls.items():
+        yield row('model', k, 'images/s', len(x)/times[k], **where)
+        yield row('model', k, 'ratio', ratios(times, k, first), **where)
+        yield row('model', k, 'MiB', setup.peak(f)/2**20, **where)
+    blocks = {k: part_call(m, [m.blocks[0]], x) for k, m in models.items()}
     yield from timed_rows('block', setup.take_turns(blocks, seconds/4, first), first, **where)
 
 # %% ../../nbs/95_throughput.ipynb #f0d2d766
@@ -166,17 +146,14 @@ def measure_models(
     img_size:int=224,          # their side
     seconds:float=5.,          # for each model and mode
     say=print,                 # told what happens
-    amp:str='none',            # mixed precision of training: 'auto', 'bf16', 'fp16' or 'none'
-    own:dict|None=None,        # arguments of single models by name, such as rank
-    **kwargs,                  # of all models; and channels_last, compile
+    **kwargs,                  # of all models
 ):                             # yields 'images/s', 'ratio' of time, 'MiB' at the peak beyond weights, optimiser
     "Inference and training speed of whole models and of one block of each."
-    x, half = setup.tokens(bs, 3, img_size, img_size), amp_mode(amp, torch.device(setup.device))
+    x = setup.tokens(bs, 3, img_size, img_size)
     for mode in MODES:
         say(f'models, {mode} …')
-        training, own = mode == 'training', own or {}
-        models = {k: _model(k, training, setup, img_size=img_size, **kwargs | own.get(k, {})) for k in names}
-        yield from _mode_rows(models, mode, x, setup, seconds, half)
+        models = {k: _model(k, mode, setup, img_size=img_size, **kwargs) for k in names}
+        yield from _mode_rows(models, mode, x, setup, seconds)
 
 # %% ../../nbs/95_throughput.ipynb #35bb8a30
 def model_table(

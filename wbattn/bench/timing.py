@@ -7,6 +7,7 @@ __all__ = ['interleaved', 'ratios']
 
 # %% ../../nbs/90_timing.ipynb #e69969b7
 import os, random, time
+from itertools import accumulate
 import pandas as pd
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -76,11 +77,8 @@ def _cpu_peak(f):
     os.environ.setdefault('KINETO_LOG_LEVEL', '99')          # no remarks about GPUs that aren't there
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as p: out = f()
     events = [e for e in p.profiler.kineto_results.events() if e.name() == '[memory]']
-    held = peak = 0
-    for e in sorted(events, key=lambda e: e.start_ns()):
-        held += e.nbytes()
-        peak = max(peak, held)
-    return peak
+    in_order = sorted(events, key=lambda e: e.start_ns())
+    return max(accumulate((e.nbytes() for e in in_order), initial=0))
 
 # %% ../../nbs/90_timing.ipynb #99bdd2cb
 def peak_memory(

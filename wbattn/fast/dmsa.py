@@ -92,7 +92,7 @@ def _living_heads(
 )->Tensor|None:        # `k`, or `b k`, each sample's own; None for all heads
     "Which heads to compute."
     if mask is None: return None
-    alive = (mask != 0) | ~mask.isfinite()
+    alive = mask != 0                                  # NaN is alive
     alive[:, 0] |= ~alive.any(1)                       # where none lives, one is computed
     if alive.all(): return None
     if (alive == alive[:1]).all(): return alive[0].nonzero().flatten()

@@ -14,19 +14,6 @@ from ..forms import operator
 from ..numerics import check_heads, check_sizes, check_tokens, no_autocast, widen
 from ..rates import variational_rate
 
-# %% ../../nbs/16_dmsa.ipynb #a2d64876
-def _support(
-    v:Tensor,             # scores `... k`
-    topk:int|None,        # at most so many entries
-    weights:Tensor|None,  # how many equal entries each score stands for `... k`
-)->Tensor:                # True where the projection is positive `... k`
-    "The largest entries that stay positive."
-    z, order = v.sort(dim=-1, descending=True, stable=True)
-    z, order = z[..., :topk], order[..., :topk]
-    c = torch.ones_like(z) if weights is None else weights.to(v).gather(-1, order)
-    inside = ~(1 + c.cumsum(-1)*z <= (c*z).cumsum(-1))       # NaN counts as inside, and stays visible
-    return torch.zeros_like(v, dtype=torch.bool).scatter(-1, order, inside)
-
 # %% ../../nbs/16_dmsa.ipynb #8864dd05
 def _check_scores(
     s:Tensor,             # scores
@@ -54,10 +41,12 @@ def soft_threshold(
     _check_scores(s, topk, weights)
     v = widen(s)
     v = v - v.detach().amax(-1, keepdim=True)                       # the projection doesn't see a shift
-    support = _support(v.detach(), topk, weights)
-    c = support.to(v.dtype) if weights is None else support*weights.to(v)
-    tau = (torch.where(support, c*v, 0.).sum(-1, keepdim=True) - 1) / c.sum(-1, keepdim=True)
-    return torch.where(support, v - tau, 0.).relu().to(s.dtype)
+    z, order = v.sort(dim=-1, descending=True, stable=True)
+    c = torch.ones_like(z) if weights is None else weights.to(v).gather(-1, order)
+    tau = ((c*z).cumsum(-1) - 1) / c.cumsum(-1).clamp_min(1e-12)    # before any weight: far below
+    q = (v - tau[..., :topk].amax(-1, keepdim=True)).relu()
+    if topk is not None: q = q*torch.zeros_like(q).scatter(-1, order[..., :topk], 1.)       # of equal entries, not all
+    return q.to(s.dtype)
 
 # %% ../../nbs/16_dmsa.ipynb #91ef38a8
 def _angles(

@@ -35,9 +35,9 @@ def step_weights(
     model:nn.Module, # any
 )->dict:             # 'alpha', 'beta': a list by layer; {} where there are none
     "The step sizes of a model, to four digits after the point."
-    found = {k: [getattr(o, k, None) for o in operators(model)] for k in ('alpha', 'beta')}
-    found = {k: vs for k, vs in found.items() if vs and isinstance(vs[0], Tensor)}
-    return {k: [round(float(v.detach()), 4) for v in vs] for k, vs in found.items()}
+    ops = operators(model)
+    there = [k for k in ('alpha', 'beta') if ops and isinstance(getattr(ops[0], k, None), Tensor)]
+    return {k: [round(getattr(o, k).item(), 4) for o in ops] for k in there}
 
 class WeightHistory(Callback):
     "Keep α and β as they start, and after every epoch."
@@ -54,9 +54,8 @@ def rates_by_layer(
     "What enters each operator, and the operator's own rate before and after its half of the block."
     given = layer_rates(model, x, what=['R', 'Rc'], after=False)
     own = layer_rates(model, x, what=['objective'], where='stream')
-    rates = dict(R=given.get('R'), Rc=given.get('Rc'),
-                 entering=own.get('objective'), leaving=own.get('objective_after'))
-    return {k: v for k, v in rates.items() if v is not None}
+    columns = dict(R='R', Rc='Rc', objective='entering', objective_after='leaving')
+    return {columns[k]: v for k, v in (given | own).items() if k in columns}
 
 # %% ../../nbs/81d_experiment.ipynb #985b4ed5
 @torch.no_grad()
@@ -69,37 +68,20 @@ def changed_predictions(
     return int((a != b).sum())
 
 # %% ../../nbs/81d_experiment.ipynb #f6632e76
-def _scores(learn, i, part):
-    e = evaluate(learn, i)
-    return {f'{part}_right': e['right'], f'{part}_images': e['images'],
-            f'{part}_cross_entropy': round(e['cross_entropy'], 5)}
-
 def measure(
     learn:Learner, # a trained learner; a third part of its data is the test part
 )->dict:           # column → value
     "What a trained learner is worth, and what its layers do."
     parts = ['valid', 'test'][:len(learn.dls.loaders) - 1]
     result = {}
-    for i, part in enumerate(parts, 1): result |= _scores(learn, i, part)
+    for i, part in enumerate(parts, 1):
+        scores = evaluate(learn, i)
+        result |= {f'{part}_{k}': round(scores[k], 5) for k in ('right', 'images', 'cross_entropy')}
     result['changed'] = changed_predictions(learn, len(parts))
     if not operators(learn.model): return result
     x = learn.dls.valid.one_batch()[0][:64]
     lists = rates_by_layer(learn.model, x) | step_weights(learn.model)
     return result | {k: json.dumps([round(v, 4) for v in vs]) for k, vs in lists.items()}
-
-# %% ../../nbs/81d_experiment.ipynb #6f923a96
-def variant_learner(
-    variant:Variant, # what is built
-    sizes:Sizes,     # how large
-    dls,             # `DataLoaders`
-    recipe:Recipe,   # how it is trained
-    cbs:list=None,   # further callbacks
-)->Learner:
-    "The learner of one variant."
-    args = built_args(variant, sizes, tuple(dls.valid.one_batch()[0].shape[-2:]))
-    learn = wb_learner(dls, sizes.archs[variant.family], recipe, cbs=cbs, **args)
-    learn.model.to(dls.device)
-    return learn
 
 # %% ../../nbs/81d_experiment.ipynb #6bce56b0
 def _fit(learn):
@@ -128,7 +110,9 @@ def train_variant(
 )->dict:                # column of the file → value
     "Train one variant once and measure it."
     set_seed(seed)
-    learn = variant_learner(variant, sizes, dls, recipe, [WeightHistory()] if history else None)
+    args = built_args(variant, sizes, tuple(dls.valid.one_batch()[0].shape[-2:]))
+    learn = wb_learner(dls, sizes.archs[variant.family], recipe, cbs=[WeightHistory()] if history else None, **args)
+    learn.model.to(dls.device)
     result = dict(params=sum(p.numel() for p in learn.model.parameters()))
     set_seed(seed)
     result |= _fit(learn) | _factorisations(learn.model)
@@ -144,8 +128,7 @@ def _raw_rows(path):
 
 def _add_row(path, row):
     "The file with one more row."
-    row = {k: '' if row.get(k) is None else str(row[k]) for k in COLUMNS}
-    rows = pd.concat([_raw_rows(path), pd.DataFrame([row])])
+    rows = pd.concat([_raw_rows(path), pd.DataFrame([row], columns=COLUMNS, dtype=object)])
     write_whole(path, lambda f: rows.to_csv(f, index=False))
 
 # %% ../../nbs/81d_experiment.ipynb #2dabfc8c
@@ -237,9 +220,6 @@ def run_study(
     return read_results(o.path)
 
 # %% ../../nbs/81d_experiment.ipynb #8c6f053a
-def _list_studies():
-    for s in STUDIES.values(): print(f'{s.name:16} {s.question}\n{"":16} {s.paper}')
-
 @command(examples="""  wbattn_experiment list
   wbattn_experiment eca_rank
   wbattn_experiment eca_rank --data cifar10 --data-dir data
@@ -248,7 +228,9 @@ def wbattn_experiment(
     o:StudyOptions, # what was said
 ):
     "Run one of the papers' ablations, every variant from several seeds, and print means ± standard deviations."
-    if o.name == 'list': return _list_studies()
+    if o.name == 'list':
+        for s in STUDIES.values(): print(f'{s.name:16} {s.question}\n{"":16} {s.paper}')
+        return
     said = shlex.join(['wbattn_experiment', *sys.argv[1:]])
     df = run_study(command=said, report=lambda s: print(s, flush=True), **o.said())
     print(f"\n{STUDIES[o.name].question}\n\n{summarize(df).to_string()}\n\nrows: {o.path}")

@@ -24,9 +24,9 @@ def read_results(
     path, # CSV file of a study
 )->pd.DataFrame:
     "The results of a study, with accuracy (%) and cross-entropy (nats) of the test part, or of validation without one."
-    df = pd.read_csv(path, dtype=dict.fromkeys(_texts + _lists, str))
-    for k in _texts: df[k] = df[k].fillna('')
-    for k in _lists: df[k] = pd.Series([json.loads(v) if isinstance(v, str) else None for v in df[k]], dtype=object)
+    def read_list(s): return json.loads(s) if s else None
+    df = pd.read_csv(path, dtype=dict.fromkeys(_texts, str), converters=dict.fromkeys(_lists, read_list))
+    df = df.fillna(dict.fromkeys(_texts, ''))
     part = 'test' if df.test_images.notna().any() else 'valid'
     accuracy = 100*df[f'{part}_right']/df[f'{part}_images']
     return df.assign(accuracy=accuracy, cross_entropy=df[f'{part}_cross_entropy'])
@@ -35,29 +35,23 @@ def read_results(
 def _mean_sd(v, digits):
     return f'{v.mean():.{digits}f}' + (f' ± {v.std(ddof=1):.{digits}f}' if len(v) > 1 else '')
 
-def _summary(g):
-    return {'parameters': f'{g.params.iloc[0]:,}', 'accuracy (%)': _mean_sd(g.accuracy, 2),
-            'cross-entropy (nats)': _mean_sd(g.cross_entropy, 3), 'CPU time (s)': f'{g.cpu_seconds.mean():.0f}',
-            'seeds': len(g)}
-
 def summarize(
     df:pd.DataFrame, # results of one study
 )->pd.DataFrame:     # one row for each variant, in the order of the study
     "Mean ± standard deviation over seeds."
-    rows = {v: _summary(g) for v, g in df.groupby('variant', sort=False)}
-    return pd.DataFrame.from_dict(rows, orient='index').rename_axis('variant')
+    runs = df.groupby('variant', sort=False)
+    return pd.DataFrame({'parameters': runs.params.first().map('{:,}'.format),
+                         'accuracy (%)': runs.accuracy.agg(_mean_sd, 2),
+                         'cross-entropy (nats)': runs.cross_entropy.agg(_mean_sd, 3),
+                         'CPU time (s)': runs.cpu_seconds.mean().map('{:.0f}'.format), 'seeds': runs.size()})
 
 # %% ../../nbs/81c_findings.ipynb #14796e9c
 @dataclass
 class Difference:
     "A paired difference between two variants."
-    a:str       # variant
-    b:str       # another
     of:str      # column
     mean:float  # of a − b over seeds
     half:float  # half the width of the 95 % interval
-    p:float     # of Student's t, two-sided
-    seeds:int   # that both have
 
     @property
     def clear(self)->bool:
@@ -69,15 +63,6 @@ class Difference:
         return f'{self.mean:+.{digits}f} ± {self.half:.{digits}f}'
 
 # %% ../../nbs/81c_findings.ipynb #4328b177
-def _paired(df, a, b, of):
-    "The difference of each seed."
-    for v in (a, b):
-        if v not in set(df.variant): raise ValueError(f"no variant {v!r}; there are: {', '.join(df.variant.unique())}")
-    x = df.pivot(index='seed', columns='variant', values=of)
-    d = (x[a] - x[b]).dropna()
-    if len(d) < 2: raise ValueError(f"{len(d)} seeds for both {a!r} and {b!r}; expected at least 2")
-    return d
-
 def compare(
     df:pd.DataFrame,    # results of one study
     a:str,              # one of its variants
@@ -85,10 +70,12 @@ def compare(
     of:str='accuracy',  # a numeric column
 )->Difference:
     "The difference a − b over the seeds that both have."
-    d = _paired(df, a, b, of)
-    mean, error = d.mean(), d.std(ddof=1)/len(d)**0.5
-    p = 2*student_t.sf(abs(mean)/error, len(d) - 1) if error > 0 else float(mean == 0)
-    return Difference(a, b, of, float(mean), float(student_t.ppf(0.975, len(d) - 1)*error), float(p), len(d))
+    for v in (a, b):
+        if v not in set(df.variant): raise ValueError(f"no variant {v!r}; there are: {', '.join(df.variant.unique())}")
+    x = df.pivot(index='seed', columns='variant', values=of)
+    d = (x[a] - x[b]).dropna()
+    if len(d) < 2: raise ValueError(f"{len(d)} seeds for both {a!r} and {b!r}; expected at least 2")
+    return Difference(of, d.mean(), student_t.ppf(0.975, len(d) - 1)*d.sem())
 
 # %% ../../nbs/81c_findings.ipynb #7ded8b46
 def _verdict(accuracy, cross_entropy):

@@ -13,7 +13,7 @@ from torch import Tensor
 from ..numerics import no_autocast, widen
 from ..ops.basis import sketch
 from ..ops.dmsa import decoupled_attention
-from ..ops.eca import ECAttention, eca_update
+from ..ops.eca import ECAttention
 from ..ops.tssa import TSSA
 
 # %% ../../nbs/81a_variants.ipynb #5d20cbb7
@@ -53,9 +53,8 @@ class RedrawnECA(ECAttention):
         if sizes is not None: raise ValueError("a sketch that is drawn again has no rows for tokens of several sizes")
         if not (self.always or self.training): return super().forward(x)
         self.draws += 1
-        c = self.compress
-        omega = sketch(x.shape[1], self.expand.rank, 1000*self.draws + c.seed, x.device, x.dtype)
-        return eca_update(x, c.bases(), omega, self.alpha, self.beta, c.eta, c.eps, c.rank, c.projection)
+        seed = 1000*self.draws + self.compress.seed
+        return super().forward(x, omega=sketch(x.shape[1], self.expand.rank, seed, x.device, x.dtype))
 
 # %% ../../nbs/81a_variants.ipynb #4362bc04
 def rounded(
