@@ -18,7 +18,7 @@ from fastai.losses import CrossEntropyLossFlat
 from fastai.torch_core import TensorCategory, TensorImage, TensorImageBW, default_device, explode_types, to_device
 from fastai.vision.augment import AffineCoordTfm, PadMode, affine_mat, rotate_mat, zoom_mat
 import fastai.vision.data  # how fastai draws a batch of images
-from ..checks import check_option, check_value, whole
+from ..checks import check_value, whole
 
 # %% ../../nbs/40_arrays.ipynb #b39a4aad
 class LabelledImages:
@@ -175,6 +175,18 @@ def as_loaders(
     for k, v in attrs.items(): setattr(res, k, v)
     return res
 
+# %% ../../nbs/40_arrays.ipynb #376a7b71
+def part_args(
+    ds,           # data set of the part, with `split_idx`
+    bs,           # training batch size
+    val_bs,       # batch size of the other parts
+    unit='images' # what there is many of, for the error
+)->dict:          # arguments of a loader
+    "Batch size and order of a part."
+    train = ds.split_idx == 0
+    if train and bs > len(ds): raise ValueError(f"bs={bs} is more than the {len(ds)} training {unit}")
+    return dict(bs=bs if train else val_bs, shuffle=train, drop_last=train)
+
 # %% ../../nbs/40_arrays.ipynb #9d4dc462
 def array_dls(
     parts,          # (images, labels) of the training, validation and test part
@@ -193,10 +205,8 @@ def array_dls(
     stats = [torch.as_tensor(o, dtype=torch.float32).reshape(1, -1, 1, 1) for o in (mean, std)]
     def loader(i, x, y):
         ds = ImageArrays(x, y, vocab, split_idx=int(i > 0))
-        if i == 0 and bs > len(ds): raise ValueError(f"bs={bs} is more than the {len(ds)} training images")
         tfms = [*(batch_tfms if i == 0 else ()), Normalize(*(o.clone() for o in stats))]
-        size = bs if i == 0 else val_bs or 4*bs
-        return BatchDL(ds, bs=size, shuffle=i == 0, drop_last=i == 0, num_workers=0, after_batch=tfms)
+        return BatchDL(ds, **part_args(ds, bs, val_bs or 4*bs), num_workers=0, after_batch=tfms)
     dls = [loader(i, x, y) for i, (x, y) in enumerate(parts)]
     return as_loaders(dls, seed, device, name=name, mean=mean, std=std)
 
@@ -255,15 +265,13 @@ DIGITS_MEAN, DIGITS_STD = 0.3053, 0.3761 # of the training part, over all pixels
 # %% ../../nbs/40_arrays.ipynb #eb5643a1
 def shift_mat(
     x:Tensor,       # images `b c h w`
-    max_shift=1,    # largest shift in pixels, in either direction
-    whole=True,     # whole pixels only
+    max_shift=1,    # largest shift in either direction, in whole pixels
     p=1.,           # probability of a shift
 )->Tensor:          # `b 3 3`, in the coordinates of `F.affine_grid` (-1 to 1 across the image)
     "Random shifts as affine matrices."
     b, _, h, w = x.shape
     t = x.new_empty(b, 2).as_subclass(Tensor).uniform_(-1, 1)
-    if whole: t = (t*(max_shift + 0.5)).round().clamp(-max_shift, max_shift)
-    else:     t = t*max_shift
+    t = (t*(max_shift + 0.5)).round().clamp(-max_shift, max_shift)
     t = t*(torch.rand(b, 1, device=t.device) < p)
     one, zero = torch.ones_like(t[:, 0]), torch.zeros_like(t[:, 0])
     return affine_mat(one, zero, t[:, 0]*2/w, zero, one, t[:, 1]*2/h)

@@ -18,20 +18,8 @@ from fastai.torch_core import TensorImage
 from timm.data import IMAGENET_DEFAULT_MEAN, create_transform
 from timm.data.auto_augment import posterize as timm_posterize
 from timm.data.random_erasing import RandomErasing
-from ..checks import check_option, check_value, known, nearest, one_of, whole
+from ..checks import check_option, check_value, known, one_of, whole
 from ..numerics import splitmix64
-
-# %% ../../nbs/42_augment.ipynb #f8577c2a
-def _shifted(
-    x,  # a picture `h w c`
-    dy, # pixels downwards
-    dx  # pixels to the right
-)->np.ndarray: # `h w c`
-    "A shifted picture, with black at the border."
-    (h, w), out = x.shape[:2], np.zeros_like(x)
-    kept = x[max(-dy, 0):h - max(dy, 0), max(-dx, 0):w - max(dx, 0)]
-    out[max(dy, 0):h + min(dy, 0), max(dx, 0):w + min(dx, 0)] = kept
-    return out
 
 # %% ../../nbs/42_augment.ipynb #3e45679a
 class ShiftFlip:
@@ -46,11 +34,13 @@ class ShiftFlip:
         j,    # their numbers `b`
         seed  # of the epoch
     )->Tensor: # `b 3 h w`, uint8
-        z, (p, q) = splitmix64(seed, torch.as_tensor(np.asarray(j))).numpy().view(np.uint64), self.pad
-        dys = (z >> np.uint64(40)) % np.uint64(2*p + 1)
-        dxs = (z >> np.uint64(20)) % np.uint64(2*q + 1)
+        (p, q), (h, w) = self.pad, x.shape[1:3]
+        z = splitmix64(seed, torch.as_tensor(np.asarray(j))).numpy().view(np.uint64)
+        tops = 2*p - ((z >> np.uint64(40)) % np.uint64(2*p + 1)).astype(int)
+        lefts = 2*q - ((z >> np.uint64(20)) % np.uint64(2*q + 1)).astype(int)
         flip = (z & np.uint64(0xFFFFF))/2**20 < self.hflip
-        out = np.stack([_shifted(*o) for o in zip(x, dys.astype(int) - p, dxs.astype(int) - q)])
+        padded = np.pad(x, ((0, 0), (p, p), (q, q), (0, 0)))
+        out = np.stack([o[t:t+h, l:l+w] for o, t, l in zip(padded, tops, lefts)])
         out[flip] = out[flip, :, ::-1]
         return torch.from_numpy(out).permute(0, 3, 1, 2).contiguous()
 
@@ -185,12 +175,14 @@ def get_augment(
     **changes # to its fields; None: leave as it is; auto_augment='none': without
 )->Augment:
     "An augmentation by name, with changes."
-    check_option(isinstance(augment, (str, Augment)), 'augment', augment, "one of " + ', '.join(AUGMENTS))
-    if isinstance(augment, str): known(augment, AUGMENTS, "unknown augment")
+    if isinstance(augment, str):
+        known(augment, AUGMENTS, "unknown augment")
+        augment = AUGMENTS[augment]
+    check_option(isinstance(augment, Augment), 'augment', augment, "one of " + ', '.join(AUGMENTS))
     for k in changes: known(k, [f.name for f in fields(Augment)], "augmentation has no")
     changes = {k: v for k, v in changes.items() if v is not None}
     if changes.get('auto_augment') == 'none': changes['auto_augment'] = ''
-    return replace(augment if isinstance(augment, Augment) else AUGMENTS[augment], **changes)
+    return replace(augment, **changes)
 
 # %% ../../nbs/42_augment.ipynb #1adf669f
 class RandomErase(Transform):

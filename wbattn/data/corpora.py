@@ -6,11 +6,12 @@
 __all__ = ['CORPORA', 'read_corpus']
 
 # %% ../../nbs/48a_corpora.ipynb #3f33d964
-import hashlib, importlib.util, json, os, sysconfig
+import hashlib, json, sysconfig
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
-from fastcore.basics import patch
-from .arrays import check_option
+from fastcore.basics import listify, patch
+from ..checks import check_option
 
 # %% ../../nbs/48a_corpora.ipynb #643580cc
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ def _json_lines(path):
     for i,line in enumerate(path.read_bytes().splitlines(), 1):
         try: text = json.loads(line)['text'].encode()
         except (ValueError,KeyError,TypeError,AttributeError):
-            raise ValueError(f"line {i} of {str(path)!r} is {line[:40]!r}; expected an object with a string 'text'") from None
+            expected = "expected an object with a string 'text'"
+            raise ValueError(f"line {i} of {str(path)!r} is {line[:40]!r}; {expected}") from None
         if text: yield f'{path}:{i}',text
 
 # %% ../../nbs/48a_corpora.ipynb #a9381aeb
@@ -62,9 +64,8 @@ def read_documents(
     paths # a path of a file or a folder, or a list of paths
 )->dict:  # name → bytes
     "The documents in files and folders."
-    paths = [paths] if isinstance(paths, (str,os.PathLike)) else list(paths)
     out = {}
-    for p in (q for path in paths for q in _files_of(Path(path))):
+    for p in (q for path in listify(paths) for q in _files_of(Path(path))):
         out |= dict(_json_lines(p)) if p.suffix == '.jsonl' else {str(p):p.read_bytes()}
     return out
 
@@ -74,14 +75,13 @@ _not_library = {'test','tests','idle_test','site-packages','dist-packages','__py
 def python_source()->dict: # path below the library → bytes
     "The files of Python's standard library, without its tests."
     root = Path(sysconfig.get_paths()['stdlib'])
-    files = [p for p in sorted(root.rglob('*.py')) if not _not_library & set(p.relative_to(root).parts)]
-    return {p.relative_to(root).as_posix():p.read_bytes() for p in files if p.stat().st_size}
+    modules = [p for p in sorted(root.rglob('*.py')) if not _not_library & set(p.relative_to(root).parts)]
+    return {p.relative_to(root).as_posix():p.read_bytes() for p in modules if p.stat().st_size}
 
 # %% ../../nbs/48a_corpora.ipynb #79b29588
 def glosses()->dict: # synset of WordNet → bytes
     "The definitions of nouns that come with timm."
-    root = Path(importlib.util.find_spec('timm').origin).parent
-    lines = (root/'data'/'_info'/'imagenet_synset_to_definition.txt').read_bytes().splitlines()
+    lines = (files('timm')/'data'/'_info'/'imagenet_synset_to_definition.txt').read_bytes().splitlines()
     pairs = (line.partition(b'\t') for line in lines)
     return {name.decode():text + b'\n' for name,_,text in pairs if text}
 
@@ -93,12 +93,10 @@ def read_corpus(
 )->Corpus:
     "A text by name, or from files."
     if source in list(CORPORA): return Corpus(source, CORPORA[source]())
-    paths = [source] if isinstance(source, (str,os.PathLike)) else list(source)
+    paths = listify(source)
     return Corpus(' + '.join(Path(p).name for p in paths) or 'nothing', read_documents(paths))
 
 # %% ../../nbs/48a_corpora.ipynb #100fad95
-def _by_hash(names): return sorted(names, key=lambda k: hashlib.sha256(k.encode()).digest())
-
 def _cut(corpus, share):
     "One document in two."
     (name,doc), = corpus.documents.items()
@@ -115,7 +113,7 @@ def split_corpus(
     check_option(0 < valid < 1, 'valid', valid, "a number between 0 and 1")
     if len(corpus) == 1: parts = _cut(corpus, valid)
     else:
-        names = _by_hash(corpus.documents)
+        names = sorted(corpus.documents, key=lambda k: hashlib.sha256(k.encode()).digest())
         n = min(max(round(valid*len(names)), 1), len(names) - 1)
         parts = [{k:corpus.documents[k] for k in part} for part in (names[n:], names[:n])]
     return tuple(Corpus(corpus.name, p) for p in parts)

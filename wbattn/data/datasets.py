@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, fields
 from fastcore.basics import patch
 from fastcore.meta import delegates
 from functools import partial
+from inspect import signature
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
+from timm.layers import to_2tuple, to_3tuple
 from fastai.data.core import DataLoaders
-from ..checks import check_option, known
+from ..checks import check_option, check_value, known, one_of
 from .arrays import ImageLoaders, digits_dls, holdout_split
 from .augment import Augment, get_augment
 from .folders import read_folder, read_imagenet
@@ -52,7 +54,7 @@ def check(self:ImageOptions):
         v = getattr(self, k)
         ok = (isinstance(v, int) and v >= least) or (v is None and k in ('val_bs', 'num_workers'))
         check_option(ok, k, v, f"a whole number of at least {least}")
-    check_option(self.on_corrupt in ('stop', 'skip'), 'on_corrupt', self.on_corrupt, "'stop' or 'skip'")
+    check_value('on_corrupt', self.on_corrupt, one_of('stop', 'skip'))
 
 # %% ../../nbs/47_datasets.ipynb #605672d3
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +67,12 @@ class DataSet:
     url:str=''         # where it is published
     format:str=''      # in which form it comes, and on which terms
     make:object=None   # function: options → DataLoaders
-    options:tuple=()   # names of the options that it takes
-    lacks:dict=field(default_factory=dict) # options of other data sets → why it doesn't take them
+    lacks:dict=field(default_factory=dict) # options of other data sets → why it doesn't take them, unless it does
+
+    @property
+    def options(self)->tuple:
+        "Names of the options that it takes: the arguments of `make`."
+        return tuple(signature(self.make).parameters)
 
 # %% ../../nbs/47_datasets.ipynb #8498d504
 _image_options = tuple(f.name for c in (ImageOptions, Augment) for f in fields(c))
@@ -84,21 +90,23 @@ class Pictures(DataSet):
     std:tuple=IMAGENET_DEFAULT_STD   # likewise
     hflip:float=None                 # None: the augmentation's; 0: a mirrored digit is another sign
     augment:str=None                 # its augmentation; None: by size
-    options:tuple=_image_options
+
+    @property
+    def options(self)->tuple:
+        "Names of the options that it takes: all that pictures and their augmentation have."
+        return _image_options
 
 # %% ../../nbs/47_datasets.ipynb #2a659e75
 def _size(s, o):
-    size = s.size if o.img_size is None else o.img_size
-    size = tuple(size) if isinstance(size, (tuple, list)) else (size, size)
+    size = to_2tuple(s.size if o.img_size is None else o.img_size)
     ok = len(size) == 2 and all(isinstance(v, int) and v >= 1 for v in size)
     check_option(ok, 'img_size', o.img_size, "a number of pixels, or two")
     return size
 
 def _stats(s, o, size):
-    own = max(size) < 96
-    mean = o.mean if o.mean is not None else s.mean if own else IMAGENET_DEFAULT_MEAN
-    std = o.std if o.std is not None else s.std if own else IMAGENET_DEFAULT_STD
-    mean, std = ((v,)*3 if isinstance(v, (int, float)) else tuple(v) for v in (mean, std))
+    default = (s.mean, s.std) if max(size) < 96 else (IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD)
+    mean, std = (d if v is None else v for v, d in zip((o.mean, o.std), default))
+    mean, std = to_3tuple(mean), to_3tuple(std)
     check_option(len(mean) == 3, 'mean', mean, "three numbers")
     check_option(len(std) == 3 and min(std) > 0, 'std', std, "three positive numbers")
     return mean, std
@@ -163,8 +171,8 @@ def _published(
     **fields # of Pictures
 )->Pictures:
     "A row of the table for a data set that torchvision fetches."
-    return Pictures(name=name, read=partial(read_source, name), classes=SOURCES[name].classes,
-                    **{**dict(train=('train',), test='test'), **fields})
+    fields = dict(train=('train',), test='test') | fields
+    return Pictures(name=name, read=partial(read_source, name), classes=SOURCES[name].classes, **fields)
 
 # %% ../../nbs/47_datasets.ipynb #15124218
 _cifar = dict(size=32, images='50,000 → 10,000', format='pickled arrays',
@@ -205,25 +213,22 @@ def _in_memory(kind, size, source, augmented):
     "Why a data set in memory lacks the options of one in files: option → reason."
     why = {f"its {kind} are {size} pixels and are used as they are": ('img_size',),
            "it lies in memory, so that worker processes would have nothing to do": ('num_workers', 'prefetch'),
-           f"it {source} scikit-learn, without files to find, fetch or check": 
+           f"it {source} scikit-learn, without files to find, fetch or check":
                ('data_dir', 'download', 'verify', 'on_corrupt'),
            "its training, validation and test parts are fixed": ('holdout', 'train_on'),
            f"its {kind} are normalised by mean and deviation of their training part": ('mean', 'std')}
     return {k: reason for reason, names in (why | augmented).items() for k in names}
 
 # %% ../../nbs/47_datasets.ipynb #4531c216
-_digits_options = 'bs', 'seed', 'device', 'val_bs', 'augment', 'max_shift', 'max_rotate', 'max_zoom', 'p_affine'
 _digits = DataSet(title="scikit-learn's handwritten digits", images='1,257 + 180 → 360', classes=10, size=8,
                   make=digits_dls, url='https://scikit-learn.org/stable/datasets/toy_dataset.html',
-                  format='comes with scikit-learn', options=_digits_options,
-                  lacks=_in_memory('scans', '8×8', 'comes with', {
+                  format='comes with scikit-learn', lacks=_in_memory('scans', '8×8', 'comes with', {
                       "its scans are shifted, turned and zoomed, and nothing else": _changes}))
 
 # %% ../../nbs/47_datasets.ipynb #98acb6a5
-_scenes_options = 'bs', 'seed', 'device', 'val_bs', 'n', 'held', 'data_seed', 'masks', 'warp'
 _scenes = DataSet(title='Scenes: digits on photographs, made here', images='as many as asked for', classes=10, size=64,
                   make=scenes_dls, url='https://scikit-learn.org/stable/datasets/toy_dataset.html',
-                  format='made of what comes with scikit-learn', options=_scenes_options,
+                  format='made of what comes with scikit-learn',
                   lacks=_in_memory('pictures', '64×64', 'is made of what comes with', {
                       "there are as many different pictures as one asks for, by n": ('augment', *_changes)}))
 
@@ -258,7 +263,7 @@ def check_options(
     "Refuse options that a data set doesn't take, and say why."
     s = get_dataset(name)
     for k in options:
-        if k in s.lacks:
+        if k in s.lacks and k not in s.options:
             raise ValueError(f"data set {name!r} takes no {k}: {s.lacks[k]}. It takes {', '.join(s.options)}")
         known(k, s.options, f"data set {name!r} has no option")
 
@@ -281,7 +286,7 @@ def cifar_dls(
     **kwargs         # options of image_dls
 )->ImageLoaders:
     "CIFAR-10 or CIFAR-100: 32×32 pictures, 50,000 for training, 10,000 for the test."
-    check_option(classes in (10, 100), 'classes', classes, "10 or 100")
+    check_value('classes', classes, one_of(10, 100))
     return get_dls(f'cifar{classes}', data_dir=data_dir, **kwargs)
 
 @delegates(image_dls, but='dataset', keep=True)

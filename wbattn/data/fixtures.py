@@ -62,24 +62,23 @@ def _svhn(root, draw, parts):
 # %% ../../nbs/44_fixtures.ipynb #f777d18d
 def _flowers(root, draw, y):
     from scipy.io import savemat
-    d, labels, ids, n = root/'flowers-102', np.concatenate(list(y.values())), {}, 0
-    for i, c in enumerate(labels): save_jpeg(d/'jpg'/f'image_{i+1:05d}.jpg', draw(c))
-    for key, part in zip(('trnid', 'valid', 'tstid'), ('train', 'val', 'test')):
-        ids[key] = (1 + n + np.arange(len(y[part])))[None].astype(np.uint16)
-        n += len(y[part])
+    d, labels = root/'flowers-102', np.concatenate(list(y.values()))
+    ids = np.arange(1, len(labels) + 1, dtype=np.uint16)
+    for i, c in zip(ids, labels): save_jpeg(d/'jpg'/f'image_{i:05d}.jpg', draw(c))
+    parts = dict(zip(('trnid', 'valid', 'tstid'), np.split(ids, len(y)))) # as large as each other
     savemat(d/'imagelabels.mat', dict(labels=(labels + 1)[None].astype(np.uint8)))
-    savemat(d/'setid.mat', ids)
+    savemat(d/'setid.mat', parts)
 
 # %% ../../nbs/44_fixtures.ipynb #511ad504
 def _pets(root, draw, y):
     d, n = root/'oxford-iiit-pet', 0
     (d/'annotations').mkdir(parents=True)
     for part, labels in y.items():
-        lines = []
+        lines = ''
         for n, c in enumerate(labels, n + 1):
             save_jpeg(d/'images'/f'some_breed_{c}_{n}.jpg', draw(c))
-            lines.append(f'some_breed_{c}_{n} {c+1} {1+c%2} {1+c//2}\n')
-        (d/'annotations'/f'{part}.txt').write_text(''.join(lines))
+            lines += f'some_breed_{c}_{n} {c+1} {1+c%2} {1+c//2}\n'
+        (d/'annotations'/f'{part}.txt').write_text(lines)
 
 # %% ../../nbs/44_fixtures.ipynb #e3f2344f
 def _food101(root, draw, y):
@@ -88,8 +87,9 @@ def _food101(root, draw, y):
     for part, labels in y.items():
         files = {f'dish_{c:03d}': [] for c in range(101)}
         for n, c in enumerate(labels, n + 1):
-            save_jpeg(d/'images'/f'dish_{c:03d}'/f'{n}.jpg', draw(c))
-            files[f'dish_{c:03d}'].append(f'dish_{c:03d}/{n}')
+            dish = f'dish_{c:03d}'
+            save_jpeg(d/'images'/dish/f'{n}.jpg', draw(c))
+            files[dish].append(f'{dish}/{n}')
         (d/'meta'/f'{part}.json').write_text(json.dumps(files))
 
 # %% ../../nbs/44_fixtures.ipynb #6f6220bc

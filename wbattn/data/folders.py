@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from timm.data import ImageNetInfo, RealLabelsImagenet
 from torchvision.datasets.folder import IMG_EXTENSIONS, make_dataset
-from .images import ImageSet
+from .images import ImageSet, as_bytes
 
 # %% ../../nbs/45_folders.ipynb #44b6bbee
 def class_folders(
@@ -35,7 +35,7 @@ def _read_class_folders(
     if not found:
         expected = f"expected files such as {', '.join(IMG_EXTENSIONS[:3])}"
         raise FileNotFoundError(f"no images in the class folders of {str(d)!r}; {expected}")
-    return np.array([os.fsencode(f) for f, _ in found]), np.array([c for _, c in found])
+    return as_bytes(f for f, _ in found), np.array([c for _, c in found])
 
 # %% ../../nbs/45_folders.ipynb #7e024680
 def _part_folders(

@@ -96,6 +96,13 @@ def _seed_item(
     np.random.seed(random.getrandbits(32))
     torch.default_generator.manual_seed(random.getrandbits(63))
 
+# %% ../../nbs/41_images.ipynb #8321fd9d
+def as_bytes(
+    files # paths
+)->np.ndarray: # `n`
+    "Names of files as one array of bytes."
+    return np.array([os.fsencode(f) for f in files])
+
 # %% ../../nbs/41_images.ipynb #e27b8353
 class ImageSet(LabelledImages):
     "Pictures and labels; a batch is decoded and transformed when it is asked for."
@@ -112,7 +119,7 @@ class ImageSet(LabelledImages):
     ):
         super().__init__(len(images), y, vocab, (3, *size), split_idx)
         if not isinstance(images, np.ndarray) and len(images) and isinstance(images[0], (str, Path)):
-            images = np.array([os.fsencode(o) for o in images])
+            images = as_bytes(images)
         self.images, self.tfm, self.batch_tfm, self.on_corrupt = images, tfm, batch_tfm, on_corrupt
         # shared with the workers: which pictures turned out to be damaged
         self.bad = torch.zeros(self.n, dtype=torch.uint8).share_memory_() if on_corrupt == 'skip' else None

@@ -6,16 +6,16 @@
 __all__ = ['evaluate_formula', 'listops_dls']
 
 # %% ../../nbs/48d_listops.ipynb #ad66248e
-import hashlib, json, os
+import os, statistics
 import numpy as np
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 from torch.utils.data import DataLoader
-from fastcore.basics import num_cpus
-from .arrays import check_option
+from fastcore.basics import noop, num_cpus
+from ..checks import check_option, check_value, whole
 from .datasets import DATASETS, DataSet
-from .sequences import SequenceLoaders, sequence_dls
+from .sequences import SequenceLoaders, cut_parts, data_record, part_sizes, sequence_dls
 
 # %% ../../nbs/48d_listops.ipynb #99b42221
 OPERATORS = '[MIN','[MAX','[MED','[SM'
@@ -27,15 +27,6 @@ def formula(
 )->str:
     "A formula as people write it."
     return ' '.join(SYMBOLS[int(i)] for i in ids if i)
-
-def formula_ids(
-    text # such as '[MAX 2 9 ]'
-)->np.ndarray: # uint8
-    "The symbols of a formula."
-    words = text.split()
-    unknown = [w for w in words if w not in SYMBOLS]
-    if unknown: raise ValueError(f"symbol {unknown[0]!r}; expected a digit, {', '.join(OPERATORS)} or ]")
-    return np.array([SYMBOLS.index(w) for w in words], np.uint8)
 
 # %% ../../nbs/48d_listops.ipynb #85733556
 _judge = dict(zip(OPERATORS, (min, max, lambda v: int(statistics.median(v)), lambda v: sum(v) % 10)))
@@ -53,7 +44,8 @@ def evaluate_formula(
         if word in _judge: stack.append([word])
         else: stack[-1].append(int(word))
         depth = max(depth, len(stack))
-    if len(stack) > 1 or len(stack[0]) != 1: raise ValueError(f"{text[:40]!r} is no formula; expected one value and closed brackets")
+    if len(stack) > 1 or len(stack[0]) != 1:
+        raise ValueError(f"{text[:40]!r} is no formula; expected one value and closed brackets")
     return stack[0][0], depth
 
 # %% ../../nbs/48d_listops.ipynb #6704611f
@@ -166,8 +158,6 @@ class _Pieces:
     def __init__(self, seed, limits): self.seed, self.limits = seed, limits
     def __getitem__(self, number): return draw_formulas(self.seed, number, **self.limits)
 
-def _as_it_is(piece): return piece
-
 def make_formulas(
     n,             # how many
     seed=0,        # of the stream, a whole number of at least 0
@@ -177,7 +167,7 @@ def make_formulas(
     "The first `n` formulas of a stream."
     processes = (num_cpus() or 1) if processes is None else processes
     pieces,have = [],0
-    stream = DataLoader(_Pieces(seed, limits), batch_size=None, sampler=count(), collate_fn=_as_it_is,
+    stream = DataLoader(_Pieces(seed, limits), batch_size=None, sampler=count(), collate_fn=noop,
                         num_workers=processes if processes > 1 else 0)
     for piece in stream:
         pieces.append(piece)
@@ -196,7 +186,7 @@ def listops_arrays(
     **limits                # of `grow`
 )->tuple:                   # symbols `total` uint8, ends `n`, values `n`
     "Formulas, drawn once."
-    check_option(int(n) == n and n >= 1, 'n', n, "a whole number of at least 1")
+    check_value('n', n, whole())
     if data_dir is None: return make_formulas(n, seed, processes, **limits)
     named = ''.join(f'-{k}{v}' for k,v in limits.items())
     path = Path(data_dir)/f'listops-{n}-seed{seed}{named}.npz'
@@ -224,27 +214,17 @@ def listops_dls(
     most=1999,      # of the longest, 1999 or less
 )->SequenceLoaders: # batches (ids `b n`, values `b`), see `SequenceSet`; 16 symbols, 10 classes
     "ListOps of the Long Range Arena."
-    counts = dict(train=n_train, valid=n_valid, test=n_test)
-    for k,v in counts.items(): check_option(int(v) == v and v >= 1, f'n_{k}', v, "a whole number of at least 1")
+    sizes = part_sizes(n_train, n_valid, n_test)
     check_option(4 <= least <= most <= 1999, 'least, most', (least, most), "4 ≤ least ≤ most ≤ 1999")
-    ids,ends,values = listops_arrays(sum(counts.values()), data_seed, data_dir, least=least, most=most)
-    parts = dict(zip(counts, _cut_parts(ids, ends, values, counts.values())))
-    drawn = dict(data='listops', data_seed=data_seed, least=least, most=most)
-    record = drawn | dict(bytes=len(ids), sha256=hashlib.sha256(ids).hexdigest()) | counts
-    return sequence_dls(parts, range(10), len(SYMBOLS), max_len, 1, bs, val_bs, seed, device, name='listops', record=record)
-
-def _cut_parts(ids, ends, values, counts):
-    "Consecutive parts of so many sequences each."
-    first = 0
-    for n in counts:
-        begin = ends[first - 1] if first else 0
-        yield ids[begin:ends[first + n - 1]],ends[first:first + n] - begin,values[first:first + n]
-        first += n
+    ids,ends,values = listops_arrays(sum(sizes.values()), data_seed, data_dir, least=least, most=most)
+    record = data_record('listops', [ids], data_seed=data_seed, least=least, most=most) | sizes
+    return sequence_dls(cut_parts(ids, ends, values, sizes), range(10), len(SYMBOLS), max_len, 1, bs, val_bs, seed,
+                        device, name='listops', record=record)
 
 # %% ../../nbs/48d_listops.ipynb #e9a0f630
-_options = 'n_train','n_valid','n_test','bs','val_bs','seed','device','data_seed','data_dir','max_len','least','most'
-_drawn = {k:"its formulas are drawn, not photographed" for k in ('img_size','augment','mean','std','on_corrupt','verify','download')}
-DATASETS['listops'] = DataSet(title='ListOps of the Long Range Arena', images='96,000 + 2,000 → 2,000', classes=10, size=2000,
-                              make=listops_dls, options=_options, format='drawn by its description',
-                              url='https://github.com/google-research/long-range-arena',
-                              lacks=_drawn | dict(num_workers="it lies in memory, so that worker processes would have nothing to do"))
+_drawn = ('img_size','augment','mean','std','on_corrupt','verify','download')
+_idle = "it lies in memory, so that worker processes would have nothing to do"
+DATASETS['listops'] = DataSet(
+    title='ListOps of the Long Range Arena', images='96,000 + 2,000 → 2,000', classes=10, size=2000, make=listops_dls,
+    format='drawn by its description', url='https://github.com/google-research/long-range-arena',
+    lacks=dict.fromkeys(_drawn, "its formulas are drawn, not photographed") | dict(num_workers=_idle))

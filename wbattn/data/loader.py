@@ -9,14 +9,14 @@ __all__ = ['loader_speed']
 import time, warnings, weakref
 import numpy as np, torch
 from itertools import chain, repeat
-from fastcore.basics import chunked, num_cpus, patch
+from fastcore.basics import chunked, noop, num_cpus, patch
 from fastai.data.core import DataLoaders
 from fastai.data.transforms import IntToFloatTensor, Normalize
 from fastai.torch_core import default_device, num_distrib, to_device
 from fastprogress.fastprogress import progress_bar
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from timm.data.distributed_sampler import RepeatAugSampler
-from .arrays import BatchDL, ImageLoaders, as_loaders
+from .arrays import BatchDL, ImageLoaders, as_loaders, part_args
 from .augment import RandomErase
 from .images import ImageSet, UnreadableImage, own_random
 
@@ -50,8 +50,6 @@ class _Jobs:
     "Jobs of the current epoch, for torch's loader."
     todo = ()
     def __iter__(self): return iter(self.todo)
-
-def _as_it_is(batch): return batch # a batch is made already
 
 _gone = [] # workers of loaders that no longer exist: stopped when the next ones start, not whenever Python's
            # collector comes along, perhaps in another thread or in a forked process, where stopping them hangs
@@ -129,7 +127,7 @@ def _start(self:ImageDL):
     _gone.clear()
     self._jobs = _Jobs()
     self._workers = torch.utils.data.DataLoader(
-        _Worker(self.dataset), batch_size=None, sampler=self._jobs, collate_fn=_as_it_is,
+        _Worker(self.dataset), batch_size=None, sampler=self._jobs, collate_fn=noop,
         num_workers=self.fake_l.num_workers, persistent_workers=True, prefetch_factor=self.prefetch,
         pin_memory=self.pin_memory, timeout=self.timeout, generator=torch.Generator())
     self._end = weakref.finalize(self, _gone.append, self._workers)
@@ -225,12 +223,10 @@ def picture_dls(
     workers = min(16, num_cpus() or 1) if num_workers is None else num_workers
     common = dict(num_workers=workers, prefetch=prefetch, pin_memory=device.type == 'cuda')
     def loader(i, x, y):
-        train = i == 0
         ds = _image_set(x, y, vocab, aug, size, mean, i, on_corrupt)
-        if train and bs > len(ds): raise ValueError(f"bs={bs} is more than the {len(ds)} training images")
-        repeats = aug.repeated_aug if train and not aug.no_aug else 1
-        return ImageDL(ds, bs=bs if train else val_bs or 2*bs, shuffle=train, drop_last=train, repeats=repeats,
-                       after_batch=_batch_tfms(aug, mean, std, train), **common)
+        repeats = aug.repeated_aug if i == 0 and not aug.no_aug else 1
+        return ImageDL(ds, **part_args(ds, bs, val_bs or 2*bs), repeats=repeats,
+                       after_batch=_batch_tfms(aug, mean, std, i == 0), **common)
     dls = [loader(i, x, y) for i, (x, y) in enumerate(parts)]
     return as_loaders(dls, seed, device, name=name, mean=mean, std=std, augmentation=aug)
 
@@ -252,8 +248,7 @@ def loader_speed(
         endless = chain.from_iterable(repeat(dl))                   # one epoch after the other
         for _ in range(1 + ahead): next(endless)
         start = _finished(dl.device)
-        steps = progress_bar(range(batches), leave=False) if bar else range(batches)
-        for _ in steps: n += len(next(endless)[0])
+        for _ in progress_bar(range(batches), leave=False, display=bar): n += len(next(endless)[0])
         seconds = _finished(dl.device) - start
     dl.rng.setstate(rng)
     return n/seconds

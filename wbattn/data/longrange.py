@@ -8,11 +8,14 @@ __all__ = ['imdb_dls', 'aan_dls', 'grey', 'grey_cifar_dls', 'which_library_dls',
 # %% ../../nbs/48f_longrange.ipynb #805045f3
 import ast, csv, hashlib, importlib, importlib.util, json, os
 import numpy as np
+from functools import partial
 from pathlib import Path
-from .arrays import check_option, holdout_split
+from PIL import Image
+from ..checks import check_option
+from .arrays import holdout_split
 from .datasets import DATASETS, DataSet
 from .pathfinder import picture_part
-from .sequences import SequenceLoaders, join, sequence_dls
+from .sequences import SequenceLoaders, data_record, join, sequence_dls
 from .sources import read_source
 
 # %% ../../nbs/48f_longrange.ipynb #63f1b177
@@ -33,11 +36,10 @@ def byte_part(
         if not len(t): raise ValueError(f"text {i} is empty; expected at least one byte")
     return *join([text_symbols(t, max_len) for t in texts]),np.asarray(labels)
 
-def _record(name, parts):
-    "Bytes and hash of what is read."
-    h = hashlib.sha256()
-    for ids,_,_ in parts.values(): h.update(ids)
-    return dict(data=name, bytes=sum(len(p[0]) for p in parts.values()), sha256=h.hexdigest())
+def _byte_dls(name, parts, vocab, max_len, *args):
+    "Loaders of bytes, which with padding are 257 symbols."
+    record = data_record(name, [ids for ids,_,_ in parts.values()])
+    return sequence_dls(parts, vocab, 257, max_len, *args, name=name, record=record)
 
 # %% ../../nbs/48f_longrange.ipynb #0f99fcdc
 def read_imdb(
@@ -69,8 +71,7 @@ def imdb_dls(
     "IMDB's reviews, byte by byte (the arena's Text)."
     root = Path(data_dir)/'aclImdb'
     parts = {k:byte_part(*read_imdb(root, k), max_len) for k in ('train','test')}
-    return sequence_dls(parts, ('neg','pos'), 257, max_len, 1, bs, val_bs, seed, device, name='imdb',
-                        record=_record('imdb', parts))
+    return _byte_dls('imdb', parts, ('neg','pos'), max_len, 1, bs, val_bs, seed, device)
 
 # %% ../../nbs/48f_longrange.ipynb #4bc73b2f
 def _field(raw):
@@ -112,16 +113,14 @@ def aan_dls(
 )->SequenceLoaders:      # batches (ids `b 2 n`, labels `b`); 257 symbols, 2 classes
     "Pairs of papers, byte by byte (the arena's Retrieval)."
     parts = {k:byte_part(*read_aan(Path(data_dir)/f'new_aan_pairs.{f}.tsv'), max_len) for k,f in _aan_parts.items()}
-    return sequence_dls(parts, ('unrelated','cites'), 257, max_len, 2, bs, val_bs, seed, device, name='aan',
-                        record=_record('aan', parts))
+    return _byte_dls('aan', parts, ('unrelated','cites'), max_len, 2, bs, val_bs, seed, device)
 
 # %% ../../nbs/48f_longrange.ipynb #742efa30
 def grey(
     images # `n h w 3`, uint8
 )->np.ndarray: # `n h w`, uint8
     "0.299 red + 0.587 green + 0.114 blue, in PIL's whole numbers."
-    r,g,b = (images[...,i].astype(np.uint32) for i in range(3))
-    return ((19595*r + 38470*g + 7471*b + 0x8000) >> 16).astype(np.uint8)
+    return np.stack([np.asarray(Image.fromarray(o).convert('L')) for o in images])
 
 def grey_cifar_dls(
     data_dir='data', # folder that holds `cifar-10-batches-py`, or will
@@ -140,8 +139,7 @@ def grey_cifar_dls(
     kept,out = holdout_split(y, holdout)
     pictures = dict(train=(x[kept], y[kept]), valid=(x[out], y[out]), test=(tx, ty))
     parts = {k:picture_part(grey(a), b) for k,(a,b) in pictures.items()}
-    return sequence_dls(parts, classes, 257, 1024, 1, bs, val_bs, seed, device, name='grey_cifar10',
-                        record=_record('grey_cifar10', parts))
+    return _byte_dls('grey_cifar10', parts, classes, 1024, 1, bs, val_bs, seed, device)
 
 # %% ../../nbs/48f_longrange.ipynb #ebdc3b24
 LIBRARIES = 'torch','scipy','sklearn','pandas','numpy','matplotlib'
@@ -178,11 +176,10 @@ def docstrings(
         for module,text in library_docstrings(name, least): seen.setdefault(text, []).append((i, module))
     short = dict(sklearn=('scikit-learn','sklearn'), numpy=('numpy','np.'), pandas=('pandas','pd.'),
                  matplotlib=('matplotlib','plt.'))
-    words = [w for n in libraries for w in short.get(n, (n,))]
+    words = [v for n in libraries for w in short.get(n, (n,)) for v in (w, w.capitalize(), w.upper())]
     def hidden(text):
-        for w in words:
-            for v in (w, w.capitalize(), w.upper()): text = text.replace(v, 'library')
-        return text.replace('NumPy', 'library').replace('SciPy', 'library').replace('PyTorch', 'library').encode()
+        for w in (*words, 'NumPy', 'SciPy', 'PyTorch'): text = text.replace(w, 'library')
+        return text.encode()
     return [(*where[0], hidden(text)) for text,where in seen.items() if len(where) == 1]
 
 # %% ../../nbs/48f_longrange.ipynb #0ba28767
@@ -203,18 +200,18 @@ def kept_docstrings(
     return docs
 
 # %% ../../nbs/48f_longrange.ipynb #2caa5c36
-def _part_of(text): return int.from_bytes(hashlib.sha256(text).digest()[:4], 'little') % 10
-
 def _by_part(docs):
     "Eight tenths to train, a tenth to validate, a tenth to test."
-    tenth = np.array([_part_of(d[2]) for d in docs])
-    tenths = dict(train=range(8), valid=[8], test=[9])
-    return {k:[d for d,t in zip(docs, tenth) if t in which] for k,which in tenths.items()}
+    parts = dict(train=[], valid=[], test=[])
+    for d in docs:
+        tenth = int.from_bytes(hashlib.sha256(d[2]).digest()[:4], 'little') % 10
+        parts['train' if tenth < 8 else 'valid' if tenth == 8 else 'test'].append(d)
+    return parts
 
-def _balanced(docs, most, key):
-    "Equally many documents of each kind, those with the smallest hashes."
+def _balanced(docs, most):
+    "Equally many documents of each library, those with the smallest hashes."
     groups = {}
-    for d in sorted(docs, key=lambda d: hashlib.sha256(d[2]).digest()): groups.setdefault(d[key], []).append(d)
+    for d in sorted(docs, key=lambda d: hashlib.sha256(d[2]).digest()): groups.setdefault(d[0], []).append(d)
     n = min([most, *map(len, groups.values())])
     return [d for _,g in sorted(groups.items()) for d in g[:n]]
 
@@ -231,10 +228,9 @@ def which_library_dls(
 )->SequenceLoaders: # batches (ids `b n`, labels `b`); 257 symbols
     "From which library is this docstring? A stand-in for the arena's Text."
     most = dict(train=per_class, valid=per_class//4, test=per_class//4)
-    kept = {k:_balanced(d, most[k], 0) for k,d in _by_part(kept_docstrings(libraries, data_dir)).items()}
+    kept = {k:_balanced(d, most[k]) for k,d in _by_part(kept_docstrings(libraries, data_dir)).items()}
     parts = {k:byte_part([t for _,_,t in d], [i for i,_,_ in d], max_len) for k,d in kept.items()}
-    return sequence_dls(parts, libraries, 257, max_len, 1, bs, val_bs, seed, device, name='which_library',
-                        record=_record('which_library', parts))
+    return _byte_dls('which_library', parts, libraries, max_len, 1, bs, val_bs, seed, device)
 
 # %% ../../nbs/48f_longrange.ipynb #32e366e8
 def document_pairs(
@@ -244,19 +240,19 @@ def document_pairs(
 )->tuple:  # texts, two a pair, in turn; labels (1: the same module)
     "Pairs from one module, and as many from two modules of one library."
     rng,by_module = np.random.default_rng(seed),{}
-    for d in docs: by_module.setdefault(d[1], []).append(d)
+    for _,module,text in docs: by_module.setdefault(module, []).append(text)
     modules = [m for m,g in sorted(by_module.items()) if len(g) > 1]
     if len(modules) < 2: raise ValueError(f"{len(modules)} modules with two documents; expected at least two")
-    weights = np.array([len(by_module[m]) for m in modules])/sum(len(by_module[m]) for m in modules)
+    sizes = np.array([len(by_module[m]) for m in modules])
     texts,labels = [],[]
     while len(labels) < n:
-        a,b = rng.choice(modules, 2, p=weights)
+        a,b = rng.choice(modules, 2, p=sizes/sizes.sum())
         same = len(labels) % 2
         if not same and (a == b or a.split('.')[0] != b.split('.')[0]): continue
-        group = by_module[a] if same else by_module[b]
-        i,j = rng.integers(len(by_module[a])),rng.integers(len(group))
+        one,other = by_module[a],by_module[a if same else b]
+        i,j = rng.integers(len(one)),rng.integers(len(other))
         if same and i == j: continue
-        texts += [by_module[a][i][2],group[j][2]]
+        texts += [one[i],other[j]]
         labels.append(same)
     return texts,labels
 
@@ -274,27 +270,23 @@ def same_module_dls(
     few,docs = max(n_train//6, 2),_by_part(kept_docstrings(libraries, data_dir))
     n = dict(train=n_train, valid=few, test=few)
     parts = {k:byte_part(*document_pairs(docs[k], n[k], i), max_len) for i,k in enumerate(n)}
-    return sequence_dls(parts, ('other','same'), 257, max_len, 2, bs, val_bs, seed, device, name='same_module',
-                        record=_record('same_module', parts))
+    return _byte_dls('same_module', parts, ('other','same'), max_len, 2, bs, val_bs, seed, device)
 
 # %% ../../nbs/48f_longrange.ipynb #1e893aae
-_loader = 'bs','val_bs','seed','device'
-_lacks = {k:"it is no set of photographs" for k in ('img_size','augment','mean','std','on_corrupt','num_workers')}
-
-def _task(title, images, make, more, **fields):
-    "A row of the table for a task of the arena."
-    lacks = {k:v for k,v in _lacks.items() if k not in more}
-    return DataSet(title=title, images=images, make=make, options=_loader + more, lacks=lacks, **fields)
+_lacks = ('img_size','augment','mean','std','on_corrupt','num_workers')
+_task = partial(DataSet, lacks=dict.fromkeys(_lacks, "it is no set of photographs"))
+_stand_in = partial(_task, size=1024, format='comes with the libraries')
 
 DATASETS |= dict(
-    imdb=_task("IMDB's reviews, byte by byte", '25,000 → 25,000', imdb_dls, ('data_dir','max_len'), classes=2, size=4096,
+    imdb=_task(title="IMDB's reviews, byte by byte", images='25,000 → 25,000', make=imdb_dls, classes=2, size=4096,
                format='a file a review', url='https://ai.stanford.edu/~amaas/data/sentiment/'),
-    aan=_task('Pairs of papers of the ACL Anthology Network', '147,086 + 18,090 → 17,437', aan_dls, ('data_dir','max_len'),
-              classes=2, size=4000, format='tab-separated lines', url='https://github.com/google-research/long-range-arena'),
-    grey_cifar10=_task('CIFAR-10 in grey, row by row', '45,000 + 5,000 → 10,000', grey_cifar_dls,
-                       ('data_dir','holdout','download','verify'), classes=10, size=1024, format='pickled arrays',
+    aan=_task(title='Pairs of papers of the ACL Anthology Network', images='147,086 + 18,090 → 17,437', make=aan_dls,
+              classes=2, size=4000, format='tab-separated lines',
+              url='https://github.com/google-research/long-range-arena'),
+    grey_cifar10=_task(title='CIFAR-10 in grey, row by row', images='45,000 + 5,000 → 10,000', make=grey_cifar_dls,
+                       classes=10, size=1024, format='pickled arrays',
                        url='https://www.cs.toronto.edu/~kriz/cifar.html'),
-    which_library=_task('Docstrings: which library? (a stand-in for reviews)', 'up to 6,000 + 1,500 → 1,500', which_library_dls,
-                        ('max_len','per_class','libraries','data_dir'), classes=6, size=1024, format='comes with the libraries'),
-    same_module=_task('Docstrings: the same module? (a stand-in for pairs of papers)', '6,000 + 1,000 → 1,000', same_module_dls,
-                      ('max_len','n_train','libraries','data_dir'), classes=2, size=1024, format='comes with the libraries'))
+    which_library=_stand_in(title='Docstrings: which library? (a stand-in for reviews)', classes=6,
+                            images='up to 6,000 + 1,500 → 1,500', make=which_library_dls),
+    same_module=_stand_in(title='Docstrings: the same module? (a stand-in for pairs of papers)', classes=2,
+                          images='6,000 + 1,000 → 1,000', make=same_module_dls))

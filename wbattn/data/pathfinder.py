@@ -6,13 +6,12 @@
 __all__ = ['picture_part', 'pathfinder_dls']
 
 # %% ../../nbs/48e_pathfinder.ipynb #2cc7175b
-import hashlib
 import numpy as np
 from dataclasses import dataclass
 from fastcore.basics import patch
-from .arrays import check_option
+from ..checks import check_option, check_value, whole
 from .datasets import DATASETS, DataSet
-from .sequences import SequenceLoaders, sequence_dls
+from .sequences import SequenceLoaders, cut_parts, data_record, part_sizes, sequence_dls
 
 # %% ../../nbs/48e_pathfinder.ipynb #a2804a56
 @dataclass(frozen=True)
@@ -36,9 +35,9 @@ class PathStyle:
 def check(self:PathStyle):
     "Refuse numbers that make no picture."
     for k,least in dict(size=16, dashes=2, short=1, distractors=0).items():
-        v = getattr(self, k)
-        check_option(int(v) == v and v >= least, k, v, f"a whole number of at least {least}")
-    for k in ('length','thickness','radius','contrast'): check_option(getattr(self, k) > 0, k, getattr(self, k), "a positive number")
+        check_value(k, getattr(self, k), whole(least))
+    for k in ('length','thickness','radius','contrast'):
+        check_option(getattr(self, k) > 0, k, getattr(self, k), "a positive number")
     check_option(self.contrast <= 1, 'contrast', self.contrast, "at most 1")
 
 @patch(as_prop=True)
@@ -64,15 +63,15 @@ def walk(
     "Winding paths."
     at = rng.uniform(3, style.size - 3, (n, 2)).astype(np.float32)
     angle = rng.uniform(-np.pi, np.pi, n).astype(np.float32)
-    middles,angles = np.empty((n, dashes, 2), np.float32),np.empty((n, dashes), np.float32)
     along,half = np.stack([np.cos(angle), np.sin(angle)], -1),np.float32(style.step/2)
-    for i in range(dashes):
-        middles[:,i],angles[:,i] = at,angle
+    drawn = []
+    for _ in range(dashes):
+        drawn.append((at, angle))
         bend = np.float32(style.bend)*rng.standard_normal(n, dtype=np.float32)
         angle = angle + bend + _inward(at, along, angle, style)
         new = np.stack([np.cos(angle), np.sin(angle)], -1)
         at,along = at + half*(along + new),new
-    return middles,angles
+    return tuple(np.stack(o, 1) for o in zip(*drawn))
 
 # %% ../../nbs/48e_pathfinder.ipynb #3a7c16aa
 def _inside(middles, style): return ((middles > 1.5) & (middles < style.size - 1.5)).all((1, 2))
@@ -135,7 +134,8 @@ def circles(
     "Where the two circles sit."
     i,n = np.arange(len(ends)),len(ends)
     path,end,other = rng.integers(0, 2, (3, n))
-    return np.stack([ends[i, path, end], ends[i, np.where(joined, path, 1 - path), np.where(joined, 1 - end, other)]], 1)
+    second = np.where(joined, path, 1 - path),np.where(joined, 1 - end, other)
+    return np.stack([ends[i, path, end], ends[i, *second]], 1)
 
 # %% ../../nbs/48e_pathfinder.ipynb #9b379b5d
 def matched(
@@ -194,13 +194,13 @@ def draw_pictures(
     seed,             # of the stream, a whole number of at least 0
     number,           # of the piece
     style=PathStyle() # numbers of the pictures
-)->tuple:             # pictures `n size size` uint8, labels `n` (1: joined), middles of the dashes, middles of the circles
+)->tuple:             # pictures `n size size` uint8, labels `n` (1: joined), middles of dashes, middles of circles
     "A piece of an endless stream of pictures."
     rng = np.random.default_rng([seed, number])
     middles,angles = draw_paths(rng, 4000, style)
     joined = rng.random(len(middles)) < 0.5
     spots = circles(rng, _ends(middles, angles, style), joined)
-    kept = matched(rng, np.sqrt(((spots[:,0] - spots[:,1])**2).sum(-1)), joined, 0.25)
+    kept = matched(rng, np.linalg.norm(spots[:,0] - spots[:,1], axis=-1), joined, 0.25)
     middles,angles,spots = middles[kept],angles[kept],spots[kept]
     images = paint(middles, angles, spots, style)
     return np.round(255*images).astype(np.uint8),joined[kept].astype(int),middles,spots
@@ -211,12 +211,10 @@ def make_pictures(
     style=PathStyle() # numbers of the pictures
 )->tuple:             # pictures `n size size` uint8, labels `n`
     "The first `n` pictures of a stream."
-    images,labels = [],[]
-    while sum(map(len, labels)) < n:
-        x,y,_,_ = draw_pictures(seed, len(images), style)
-        images.append(x)
-        labels.append(y)
-    return np.concatenate(images)[:n],np.concatenate(labels)[:n]
+    pieces = []
+    while sum(len(labels) for _,labels in pieces) < n:
+        pieces.append(draw_pictures(seed, len(pieces), style)[:2])
+    return tuple(np.concatenate(o)[:n] for o in zip(*pieces))
 
 # %% ../../nbs/48e_pathfinder.ipynb #faf59672
 def picture_part(
@@ -239,18 +237,17 @@ def pathfinder_dls(
     data_seed=0,     # of the pictures; part of the data's definition, not of a run
 )->SequenceLoaders:  # batches (ids `b n` with n = size², labels `b`); 257 symbols, 2 classes
     "Pathfinder, drawn anew; paths are as long, in sides of the picture, as at 32 pixels."
-    counts = dict(train=n_train, valid=n_valid, test=n_test)
-    for k,v in counts.items(): check_option(int(v) == v and v >= 1, f'n_{k}', v, "a whole number of at least 1")
+    sizes = part_sizes(n_train, n_valid, n_test)
     style = PathStyle(size=size, dashes=round(14*size/32), short=round(4*size/32))
-    x,y = make_pictures(sum(counts.values()), data_seed, style)
-    cuts = np.cumsum(list(counts.values()))[:-1]
-    parts = {k:picture_part(*p) for k,p in zip(counts, zip(np.split(x, cuts), np.split(y, cuts)))}
-    record = dict(data='pathfinder', data_seed=data_seed, bytes=x.size, sha256=hashlib.sha256(x).hexdigest()) | counts
-    return sequence_dls(parts, ('apart','joined'), 257, size**2, 1, bs, val_bs, seed, device, name='pathfinder', record=record)
+    x,y = make_pictures(sum(sizes.values()), data_seed, style)
+    parts = cut_parts(*picture_part(x, y), sizes)
+    record = data_record('pathfinder', [x.ravel()], data_seed=data_seed) | sizes
+    return sequence_dls(parts, ('apart','joined'), 257, size**2, 1, bs, val_bs, seed, device, name='pathfinder',
+                        record=record)
 
 # %% ../../nbs/48e_pathfinder.ipynb #a6274b2e
-_options = 'size','n_train','n_valid','n_test','bs','val_bs','seed','device','data_seed'
-_lacks = {k:"its pictures are drawn" for k in ('data_dir','img_size','augment','mean','std','on_corrupt','verify','download','num_workers')}
-DATASETS['pathfinder'] = DataSet(title='Pathfinder, drawn anew', images='160,000 + 20,000 → 20,000', classes=2, size=32,
-                                 make=pathfinder_dls, options=_options, format='drawn by its description', lacks=_lacks,
-                                 url='https://github.com/google-research/long-range-arena')
+_pictures = ('data_dir','img_size','augment','mean','std','on_corrupt','verify','download','num_workers')
+DATASETS['pathfinder'] = DataSet(
+    title='Pathfinder, drawn anew', images='160,000 + 20,000 → 20,000', classes=2, size=32, make=pathfinder_dls,
+    format='drawn by its description', url='https://github.com/google-research/long-range-arena',
+    lacks=dict.fromkeys(_pictures, "its pictures are drawn"))

@@ -10,7 +10,8 @@ import numpy as np, torch
 import torch.nn.functional as F
 from dataclasses import dataclass
 from functools import lru_cache
-from .arrays import ImageArrays, ImageLoaders, array_dls, check_option, digits_arrays
+from ..checks import check_option, check_value, one_of, whole
+from .arrays import ImageArrays, ImageLoaders, array_dls, digits_arrays
 
 # %% ../../nbs/43b_scenes.ipynb #536266ed
 SIDE = 64                                                  # of a scene, in pixels
@@ -92,8 +93,8 @@ def scenes(
     warp:float=0.,      # how much digits are turned, sheared, scaled and shifted, in [0, 0.5]; 0.15: up to about 9°
 )->Scenes:
     "The first n scenes of a part; each depends on seed, part and its number."
-    check_option(part in COLUMNS, 'part', part, ' or '.join(map(repr, COLUMNS)))
-    check_option(n == int(n) and n >= 1, 'n', n, "a whole number of at least 1")
+    check_value('part', part, one_of(*COLUMNS))
+    check_value('n', n, whole())
     check_option(0 <= warp <= .5, 'warp', warp, 'a number from 0 to 0.5')
     scans, labels = digits_arrays()[list(COLUMNS).index(part)]
     made = [_scene(seed, i, part, scans, labels, warp) for i in range(n)]
@@ -102,9 +103,6 @@ def scenes(
 # %% ../../nbs/43b_scenes.ipynb #9dbcd5fa
 class _Masked(ImageArrays):
     "Images with labels, and masks beside them"
-    def __init__(self, x, y, vocab, masks):
-        super().__init__(x, y, vocab, split_idx=0)
-        self.masks = torch.as_tensor(masks)
     def batch(self, idxs, seed=None): return (*super().batch(idxs, seed), self.masks[idxs])
 
 # %% ../../nbs/43b_scenes.ipynb #430c5149
@@ -127,6 +125,6 @@ def scenes_dls(
     parts = [scenes('train', n, data_seed, warp), *(scenes(p, held, data_seed) for p in ('valid', 'test'))]
     pairs = [(s.images.astype(np.float32)/255, s.labels) for s in parts]
     dls = array_dls(pairs, range(10), bs, val_bs, seed, device, (), 'scenes', SCENES_MEAN, SCENES_STD)
-    if masks: dls.train.dataset = _Masked(*pairs[0], dls.vocab, parts[0].masks)
+    if masks: dls.train.dataset = _Masked(*pairs[0], dls.vocab, split_idx=0)
     for dl, s in zip(dls.loaders, parts): dl.dataset.masks, dl.dataset.counts = torch.as_tensor(s.masks), s.counts
     return dls

@@ -6,11 +6,14 @@
 __all__ = ['PAD', 'token_sizes', 'lengths', 'sequence_dls']
 
 # %% ../../nbs/48c_sequences.ipynb #aaf874f7
+import hashlib
 import numpy as np, torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from fastcore.basics import patch
 from fastai.torch_core import TensorCategory
-from .arrays import ImageLoaders, LabelledImages, as_loaders, check_option
+from ..checks import check_value, whole
+from .arrays import ImageLoaders, LabelledImages, as_loaders, part_args
 from .loader import ImageDL
 
 # %% ../../nbs/48c_sequences.ipynb #1bd788f2
@@ -42,9 +45,10 @@ class SequenceSet(LabelledImages):
         documents=1, # sequences to a label: 1, or 2
         split_idx=1  # 0: training, 1: not
     ):
-        check_option(max_len >= 1, 'max_len', max_len, "a whole number of at least 1")
+        check_value('max_len', max_len, whole())
         self.ids,self.ends,self.symbols,self.max_len,self.documents = ids,np.asarray(ends),symbols,max_len,documents
-        super().__init__(len(self.ends)//documents, y, vocab, (max_len,) if documents == 1 else (documents,max_len), split_idx)
+        shape = (max_len,) if documents == 1 else (documents,max_len)
+        super().__init__(len(self.ends)//documents, y, vocab, shape, split_idx)
         self.check()
     def typed(self,
         b # a batch
@@ -77,10 +81,8 @@ def padded(self:SequenceSet,
     numbers # of sequences
 )->Tensor:  # `len(numbers) n`, int64
     "Sequences side by side, filled up with zeros."
-    rows = [self.sequence(i) for i in numbers]
-    out = np.zeros((len(rows), max(map(len, rows))), np.int64)
-    for o,row in zip(out, rows): o[:len(row)] = row
-    return torch.from_numpy(out)
+    rows = [torch.from_numpy(self.sequence(i).astype(np.int64)) for i in numbers]
+    return pad_sequence(rows, batch_first=True, padding_value=PAD)
 
 @patch
 def batch(self:SequenceSet,
@@ -98,6 +100,42 @@ def join(
 )->tuple:     # one array, and where each ends
     "Sequences one after the other."
     return np.concatenate(sequences),np.cumsum([len(s) for s in sequences])
+
+# %% ../../nbs/48c_sequences.ipynb #196d701e
+def part_sizes(
+    n_train, # sequences to train on, a whole number of at least 1, as the next two
+    n_valid, # to validate on
+    n_test   # to test on
+)->dict:     # name of the part → sequences
+    "How large the parts shall be."
+    sizes = dict(train=n_train, valid=n_valid, test=n_test)
+    for k,n in sizes.items(): check_value(f'n_{k}', n, whole())
+    return sizes
+
+def cut_parts(
+    ids,   # symbols of all sequences, one after the other
+    ends,  # where each sequence ends
+    y,     # labels
+    sizes  # name of the part → sequences
+)->dict:   # name of the part → symbols, ends, labels
+    "Consecutive parts of a stream of sequences."
+    parts,first = {},0
+    for k,n in sizes.items():
+        begin = ends[first - 1] if first else 0
+        parts[k] = ids[begin:ends[first + n - 1]],ends[first:first + n] - begin,y[first:first + n]
+        first += n
+    return parts
+
+# %% ../../nbs/48c_sequences.ipynb #c1ae552d
+def data_record(
+    name,   # of the data
+    arrays, # of whole numbers: all of the data, in order
+    **drawn # what else tells them from others of this name
+)->dict:    # of plain values
+    "Name, bytes and hash of data."
+    h = hashlib.sha256()
+    for a in arrays: h.update(a)
+    return dict(data=name, **drawn, bytes=sum(map(len, arrays)), sha256=h.hexdigest())
 
 # %% ../../nbs/48c_sequences.ipynb #b07c71bb
 class SequenceLoaders(ImageLoaders):
@@ -123,8 +161,7 @@ def sequence_dls(
     **attrs      # of the loaders: name, record
 )->SequenceLoaders:
     "Loaders from sequences in memory."
-    check_option(int(bs) == bs and bs >= 1, 'bs', bs, "a whole number of at least 1")
+    check_value('bs', bs, whole())
     sets = [SequenceSet(*p, vocab, symbols, max_len, documents, int(i > 0)) for i,p in enumerate(parts.values())]
-    if bs > len(sets[0]): raise ValueError(f"bs={bs} is more than the {len(sets[0])} training sequences")
-    dls = [ImageDL(s, bs if i == 0 else val_bs or 2*bs, shuffle=i == 0, drop_last=i == 0) for i,s in enumerate(sets)]
+    dls = [ImageDL(s, **part_args(s, bs, val_bs or 2*bs, 'sequences')) for s in sets]
     return as_loaders(dls, seed, device, SequenceLoaders, parts=tuple(parts), **attrs)

@@ -6,12 +6,14 @@
 __all__ = []
 
 # %% ../../nbs/46_sources.ipynb #d3e93fc6
-import hashlib, json, os
+import json
 import numpy as np, pandas as pd
 import torchvision.datasets as tvd
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from torchvision.datasets.utils import check_md5
+from .images import as_bytes
 
 # %% ../../nbs/46_sources.ipynb #dd8decb6
 def _cifar_files(tv, parts):
@@ -44,11 +46,9 @@ def _read_flowers(root, part):
     ids = loadmat(d/'setid.mat', squeeze_me=True)[key]
     labels = loadmat(d/'imagelabels.mat', squeeze_me=True)['labels']
     files = [d/'jpg'/f'image_{i:05d}.jpg' for i in ids]
-    return _as_bytes(files), labels[ids - 1].astype(int) - 1, getattr(tvd.Flowers102, 'classes', range(1, 103))
+    return as_bytes(files), labels[ids - 1].astype(int) - 1, getattr(tvd.Flowers102, 'classes', range(1, 103))
 
 # %% ../../nbs/46_sources.ipynb #169252ca
-def _as_bytes(files): return np.array([os.fsencode(f) for f in files])
-
 def _pets_files(parts):
     return dict.fromkeys(['oxford-iiit-pet/images', *(f'oxford-iiit-pet/annotations/{p}.txt' for p in parts)])
 
@@ -57,7 +57,7 @@ def _read_pets(root, part):
     table = pd.read_csv(d/'annotations'/f'{part}.txt', sep=' ', names=['image', 'label', 'species', 'breed'])
     breeds = table.drop_duplicates('label').sort_values('label').image.str.rsplit('_', n=1).str[0]
     files = [d/'images'/f'{o}.jpg' for o in table.image]
-    return _as_bytes(files), table.label - 1, breeds.str.replace('_', ' ').str.title()
+    return as_bytes(files), table.label - 1, breeds.str.replace('_', ' ').str.title()
 
 # %% ../../nbs/46_sources.ipynb #653b786b
 def _food101_files(parts): return dict.fromkeys(['food-101/images', *(f'food-101/meta/{p}.json' for p in parts)])
@@ -68,7 +68,7 @@ def _read_food101(root, part):
     classes = sorted(listed)
     files = [d/'images'/f'{o}.jpg' for inside in listed.values() for o in inside]
     labels = [classes.index(c) for c, inside in listed.items() for _ in inside]
-    return _as_bytes(files), labels, classes
+    return as_bytes(files), labels, classes
 
 # %% ../../nbs/46_sources.ipynb #c5b8091d
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def check_files(
         more = f" (and {len(gone) - 1} more)" if len(gone) > 1 else ""
         raise FileNotFoundError(f"no {name} here: {str(root/gone[0])!r} is missing{more}; {get}")
     for f, md5 in files.items():
-        if verify and md5 and hashlib.md5((root/f).read_bytes(), usedforsecurity=False).hexdigest() != md5:
+        if verify and md5 and not check_md5(root/f, md5):
             raise ValueError(f"{str(root/f)!r} is not the published file (its MD5 sum isn't {md5}); "
                              f"delete it and {get}, or trust it with verify=False")
 

@@ -13,13 +13,14 @@ from functools import cached_property, partial
 from pathlib import Path
 from torch import Tensor
 from fastcore.basics import patch
+from fastcore.meta import delegates
 from fastcore.script import Param, call_parse
 from fastai.losses import CrossEntropyLossFlat
-from .arrays import ImageLoaders, as_loaders, check_option
-from .augment import nearest
-from .corpora import CORPORA, read_corpus, read_documents, split_corpus
+from ..checks import check_option, check_value, known, whole
+from .arrays import ImageLoaders, as_loaders, part_args
+from .corpora import CORPORA, read_corpus, split_corpus
 from .datasets import DATASETS, DataSet
-from .loader import ImageDL, loader_speed
+from .loader import ImageDL
 from ..numerics import splitmix64
 
 # %% ../../nbs/48b_text.ipynb #c9539f51
@@ -65,11 +66,10 @@ def check_ids(
     vocab # a vocabulary; ids of `vocab.used` or more mean nothing
 ):        # `ids`
     "Refuse tokens that the vocabulary doesn't have."
-    if not len(ids): return ids
-    low,high = int(ids.min()),int(ids.max())
-    if low < 0 or high >= vocab.used:
-        bad = high if high >= vocab.used else low
-        raise ValueError(f"token {bad}; expected 0 to {vocab.used - 1}, as in the vocabulary {vocab.name!r}")
+    outside = ids[(ids < 0) | (ids >= vocab.used)]
+    if len(outside):
+        expected = f"expected 0 to {vocab.used - 1}, as in the vocabulary {vocab.name!r}"
+        raise ValueError(f"token {int(outside[0])}; {expected}")
     return ids
 
 # %% ../../nbs/48b_text.ipynb #d434c6f0
@@ -83,7 +83,8 @@ def _gpt2_codes():
     try:
         from tokenizers import Tokenizer
         return _codes_of(Tokenizer.from_pretrained('openai-community/gpt2'))
-    except ImportError: raise ImportError("GPT-2's tokens need tiktoken or tokenizers: pip install wbattn[text]") from None
+    except ImportError:
+        raise ImportError("GPT-2's tokens need tiktoken or tokenizers: pip install wbattn[text]") from None
 
 def _codes_of(tokenizer): return lambda text: tokenizer.encode(text).ids,tokenizer.decode
 
@@ -92,7 +93,7 @@ class GPT2Vocab:
     "The 50,257 tokens of GPT-2."
     name,used,size,end = 'gpt2',50257,50304,50256
     def __init__(self,
-        tokenizer=None # of the tokenizers library, such as one read from GPT-2's tokenizer.json; None: fetched when needed
+        tokenizer=None # of the tokenizers library, as read from GPT-2's tokenizer.json; None: fetched when needed
     ): self.tokenizer = tokenizer
     def __len__(self): return self.size
     @cached_property
@@ -116,7 +117,7 @@ def get_vocab(
 ):        # with `size`, `used`, `end`, `name`, `encode` and `decode`
     "A vocabulary by name."
     if not isinstance(vocab, str): return vocab
-    if vocab not in VOCABS: raise ValueError(f"unknown vocabulary {vocab!r}; expected {' or '.join(map(repr, VOCABS))}")
+    known(vocab, VOCABS, "unknown vocabulary")
     return VOCABS[vocab]()
 
 # %% ../../nbs/48b_text.ipynb #56dec60d
@@ -219,7 +220,7 @@ class TextBlocks:
         split_idx=1, # 0: training (the cuts move), 1: not
         name='text'  # of this part, for errors
     ):
-        check_option(int(block_size) == block_size >= 1, 'block_size', block_size, "a whole number of at least 1")
+        check_value('block_size', block_size, whole())
         last = len(tokens) - 1                 # a target for every token but the last
         if last < block_size:
             raise ValueError(f"{name} has {len(tokens)} tokens; a block of {block_size} needs {block_size + 1}")
@@ -279,23 +280,22 @@ class TextDL(ImageDL):
 # %% ../../nbs/48b_text.ipynb #fb47b6be
 def _is_bins(source): return isinstance(source, (str,os.PathLike)) and (Path(source)/'train.bin').is_file()
 
-def _corpus_parts(source, vocab, valid):
-    "Tokens and record of the two parts of a text."
-    for p in split_corpus(read_corpus(source), valid):
-        tokens = np.concatenate([bin_tokens(d, vocab) for d in p.documents.values()])
-        yield tokens,p.record() | dict(vocab=vocab.name, tokens=len(tokens))
+def _tokenised(corpus, vocab):
+    "Tokens and record of a text."
+    tokens = np.concatenate([bin_tokens(d, vocab) for d in corpus.documents.values()])
+    return tokens,corpus.record() | dict(vocab=vocab.name, tokens=len(tokens))
 
 # %% ../../nbs/48b_text.ipynb #b8f9c933
 def text_parts(
     source,    # as for `text_dls`
     vocab,     # a vocabulary, or its name
     valid=0.1  # share of the documents for validation, unless there are two files
-)->dict:       # name of the part → tokens, record
+)->list:       # for each part name, tokens, record
     "Tokens for training and validation."
     vocab = get_vocab(vocab)
-    if _is_bins(source): return {f'{k}.bin':read_bin(Path(source)/f'{k}.bin', vocab) for k in ('train','val')}
-    names = f'{1 - valid:.0%} of the documents',f'{valid:.0%} of the documents'
-    return dict(zip(names, _corpus_parts(source, vocab, valid)))
+    if _is_bins(source): return [(f'{k}.bin', *read_bin(Path(source)/f'{k}.bin', vocab)) for k in ('train','val')]
+    parts = zip((1 - valid, valid), split_corpus(read_corpus(source), valid))
+    return [(f'{share:.0%} of the documents', *_tokenised(p, vocab)) for share,p in parts]
 
 # %% ../../nbs/48b_text.ipynb #32cda699
 class TextLoaders(ImageLoaders):
@@ -311,7 +311,7 @@ class TextLoaders(ImageLoaders):
 
 # %% ../../nbs/48b_text.ipynb #ea12ab25
 def text_dls(
-    source='python', # 'python', 'glosses', a path of a file or folder, a list of paths, or a folder with train.bin and val.bin
+    source='python', # 'python', 'glosses', a path, a list of paths, or a folder with train.bin and val.bin
     block_size=256,  # tokens that a model sees at once
     bs=32,           # blocks in a training batch
     val_bs=None,     # blocks in a validation batch, `2*bs` unless given
@@ -326,30 +326,26 @@ def text_dls(
     for k,v in dict(bs=bs, val_bs=val_bs, per_epoch=per_epoch).items():
         check_option(v is None or (isinstance(v, int) and v >= 1), k, v, "a whole number of at least 1")
     vocab = get_vocab(vocab or ('gpt2' if _is_bins(source) else 'bytes'))
-    parts = text_parts(source, vocab, valid)
-    sets = [TextBlocks(tokens, vocab, block_size, i, name) for i,(name,(tokens,_)) in enumerate(parts.items())]
-    if bs > len(sets[0]): raise ValueError(f"bs={bs} is more than the {len(sets[0])} training blocks")
-    dls = [TextDL(sets[0], bs, shuffle=True, drop_last=True, per_epoch=per_epoch, num_workers=num_workers),
-           TextDL(sets[1], val_bs or 2*bs, num_workers=num_workers)]
+    names,tokens,records = zip(*text_parts(source, vocab, valid))
+    sets = [TextBlocks(t, vocab, block_size, i, name) for i,(t,name) in enumerate(zip(tokens, names))]
+    dls = [TextDL(ds, **part_args(ds, bs, val_bs or 2*bs, 'blocks'), per_epoch=n, num_workers=num_workers)
+           for ds,n in zip(sets, (per_epoch,None))]
     name = source if source in list(CORPORA) else 'text'
-    return as_loaders(dls, seed, device, TextLoaders, name=name, parts=tuple(parts), records=[r for _,r in parts.values()])
+    return as_loaders(dls, seed, device, TextLoaders, name=name, parts=names, records=list(records))
 
 # %% ../../nbs/48b_text.ipynb #469978b8
-_options = 'block_size','bs','val_bs','vocab','valid','per_epoch','seed','device','num_workers'
-_no_pictures = {k:"it is a text, not pictures" for k in ('img_size','augment','mean','std','on_corrupt','verify','download')}
-_no_files = {k:"it comes with the libraries, without files to name" for k in ('text','data_dir')}
-
-def _text_set(title, images, make, more=(), **fields):
-    "A row of the table for a text."
-    lacks = {k:v for k,v in (_no_pictures | _no_files).items() if k not in more}
-    return DataSet(title=title, images=images, classes=fields.pop('classes', 256), size=256, make=make,
-                   options=_options + more, lacks=lacks, **fields)
+_of_pictures = ('img_size','augment','mean','std','on_corrupt','verify','download')
+_text_set = partial(DataSet, classes=256, size=256, # a row of the table
+    lacks=dict.fromkeys(_of_pictures, "it is a text, not pictures") |
+          dict.fromkeys(('text','data_dir'), "it comes with the libraries, without files to name"))
 
 # %% ../../nbs/48b_text.ipynb #4201415a
+@delegates(text_dls, but='source')
 def _own_text(text=None, **kwargs):
     if text is None: raise ValueError("data set 'text' needs to know its files; expected text=PATH, or a list of paths")
     return text_dls(text, **kwargs)
 
+@delegates(text_dls, but='source')
 def _openwebtext(data_dir='data/openwebtext', **kwargs):
     "The files that nanoGPT's script writes, or `write_bin`."
     if not _is_bins(data_dir):
@@ -361,11 +357,11 @@ def _openwebtext(data_dir='data/openwebtext', **kwargs):
 
 # %% ../../nbs/48b_text.ipynb #15f7f1a0
 DATASETS |= dict(
-    python      = _text_set("Python's standard library, byte by byte", 'about 12 MB', partial(text_dls, 'python'),
-                            format='comes with Python'),
-    glosses     = _text_set("English glosses of WordNet, byte by byte", 'about 1.4 MB', partial(text_dls, 'glosses'),
-                            format='comes with timm', url='https://wordnet.princeton.edu'),
-    text        = _text_set("Text of your own", 'yours', _own_text, ('text',), format='any files'),
-    openwebtext = _text_set("OpenWebText in GPT-2's tokens", '9.0 billion tokens → 4.4 million', _openwebtext, ('data_dir',),
-                            classes=50304, format="nanoGPT's train.bin and val.bin",
-                            url='https://skylion007.github.io/OpenWebTextCorpus/'))
+    python=_text_set(title="Python's standard library, byte by byte", images='about 12 MB',
+                     make=partial(text_dls, 'python'), format='comes with Python'),
+    glosses=_text_set(title="English glosses of WordNet, byte by byte", images='about 1.4 MB',
+                      make=partial(text_dls, 'glosses'), format='comes with timm', url='https://wordnet.princeton.edu'),
+    text=_text_set(title="Text of your own", images='yours', make=_own_text, format='any files'),
+    openwebtext=_text_set(title="OpenWebText in GPT-2's tokens", images='9.0 billion tokens → 4.4 million', classes=50304,
+                          make=_openwebtext, format="nanoGPT's train.bin and val.bin",
+                          url='https://skylion007.github.io/OpenWebTextCorpus/'))

@@ -12,8 +12,10 @@ from fastcore.meta import delegates
 from matplotlib.figure import Figure
 from PIL import Image, ImageOps
 from timm.data import resolve_model_data_config
+from timm.layers import to_2tuple
 from timm.utils import unwrap_model
 from torch import Tensor, nn
+from torchvision.transforms.functional import normalize, to_tensor
 from typing import Callable, NamedTuple
 from ..checks import check_value, one_of
 from ..data import read_image
@@ -27,11 +29,11 @@ def _in_chans(model):
     "Channels of the images that a model takes."
     if getattr(model, 'in_chans', None): return model.in_chans
     convs = [m.in_channels for m in model.modules() if isinstance(m, nn.Conv2d)]
-    return convs[0] if convs else (getattr(model, 'pretrained_cfg', None) or {}).get('input_size', (3,))[0]
+    return convs[0] if convs else resolve_model_data_config(model)['input_size'][0]
 
 def _size_for(model, image, size):
     "Height and width that the image is brought to."
-    if size is not None: return (size, size) if isinstance(size, int) else tuple(size)
+    if size is not None: return to_2tuple(size)
     embed = getattr(model, 'patch_embed', None)
     nominal = getattr(embed, 'img_size', None) or resolve_model_data_config(model)['input_size'][1:]
     if not isinstance(model, WhiteBoxTransformer): return tuple(nominal)
@@ -51,10 +53,8 @@ def _prepared_tensor(x):
 def _normalised(pixels, model, chans):
     "Pixels `h w` or `h w 3` from 0 to 1 as a batch, by the model's mean and standard deviation."
     config = resolve_model_data_config(model)
-    x = torch.from_numpy(pixels).float().reshape(*pixels.shape[:2], chans).permute(2, 0, 1)
-    mean, std = (torch.tensor(config[k], dtype=torch.float32) for k in ('mean', 'std'))
-    if len(mean) != chans: mean, std = mean.mean().expand(chans), std.mean().expand(chans)
-    return ((x - mean[:, None, None])/std[:, None, None])[None]
+    mean, std = (v if len(v) == chans else [np.mean(v)]*chans for v in (config['mean'], config['std']))
+    return normalize(to_tensor(pixels).float(), mean, std)[None]
 
 # %% ../../nbs/63_maps.ipynb #4bd94574
 def prepare_image(
@@ -118,7 +118,8 @@ def _color_limits(rows, limits):
     "Least and largest value of the colours; None: each map's own."
     if limits == 'map': return None, None
     if limits == 'full': return 0, 1
-    return min(r.maps.min().item() for r in rows), max(r.maps.max().item() for r in rows)
+    low, high = torch.cat([r.maps.flatten() for r in rows]).aminmax()
+    return low.item(), high.item()
 
 # %% ../../nbs/63_maps.ipynb #b6dec08d
 def _draw_row(axes, row, opacity, low, high):

@@ -10,8 +10,9 @@ __all__ = ['layer_rates', 'layer_spectra', 'memberships', 'head_diversity', 'cls
 import math
 import torch
 import torch.nn.functional as F
+from collections import Counter, defaultdict
 from einops import rearrange
-from timm.layers import Attention, AttentionRope
+from timm.layers import Attention, AttentionRope, to_2tuple
 from timm.models.eva import EvaAttention
 from timm.models.xcit import ClassAttn
 from timm.utils import unwrap_model
@@ -116,12 +117,12 @@ def layer_rates(
     check_value('where', where, one_of('input', 'stream'))
     check_value('normalize', normalize, one_of(None, 'tokens', 'codes'))
     layers = need_layers(model)
-    seen = [{} for _ in layers]
+    seen = [defaultdict(list) for _ in layers]
     def see(i, layer, Z, update, stream):
         start = widen(Z if where == 'input' else stream)
         tokens = {'input': Z, '': start}
         if after: tokens['_after'] = start + widen(_scaled(layer.block, update))
-        for k, v in _layer_values(layer, tokens, what, eps, normalize).items(): seen[i].setdefault(k, []).append(v)
+        for k, v in _layer_values(layer, tokens, what, eps, normalize).items(): seen[i][k].append(v)
     watch(model, x, see, layers, bs)
     return _over_images(seen)
 
@@ -149,7 +150,7 @@ def patch_grid(
     p = getattr(embed, 'patch_size', None)
     if p is None:
         raise ValueError(f"{model_name(model)} has no patch_embed.patch_size; pass grid=(rows, columns)")
-    height, width = (p, p) if isinstance(p, int) else p
+    height, width = to_2tuple(p)
     return size[0]//height, size[1]//width
 
 def _grid(model, x, grid):
@@ -284,37 +285,36 @@ def subspace_overlap(
     return torch.einsum('kdp,ldq->klpq', Q, Q).square().sum((2, 3))/U.shape[2]
 
 # %% ../../nbs/61_measure.ipynb #66033554
-def _steppers(model): return [o for o in operators(model) if hasattr(o, 'alpha') and hasattr(o, 'beta')]
-
-def has_step_sizes(
+def steppers(
     model:nn.Module, # any
-)->bool:
-    "Does an operator of the model show an α and a β?"
-    return bool(_steppers(model))
+)->list:             # of operators
+    "The operators of a model that show an α and a β."
+    return [o for o in operators(model) if hasattr(o, 'alpha') and hasattr(o, 'beta')]
 
 # %% ../../nbs/61_measure.ipynb #66559869
 def step_sizes(
     model:nn.Module, # with operators that have alpha and beta
 )->dict:             # 'alpha' and 'beta' → a number for each layer that has them
     "The step sizes α of expansion and β of compression, by layer."
-    ops = _steppers(model)
+    ops = steppers(model)
     if not ops: raise lacks(model, "has no step sizes α and β: its attention is {kinds}")
     return {k: torch.stack([getattr(o, k).detach().float().mean() for o in ops]).tolist() for k in ('alpha', 'beta')}
 
 # %% ../../nbs/61_measure.ipynb #faec5778
-def _dead(op, Z):
+def _dead(op, Z, out):
     "Shares of heads and of memberships that DMSA switches off, for each image: `b`."
     def zeros(t): return torch.zeros(len(Z)) if t is None else (t == 0).double().flatten(1).mean(1)
     return dict(dead_heads=zeros(op.mask(Z)), dead_tokens=zeros(op.membership(Z)))
 
+def _nonzero(ista, Z, out): return dict(nonzero_codes=(out != 0).double().flatten(1).mean(1))
+
 def _sparsity_hooks(model, note):
-    "Hooks that note the shares of zeros: layers of masks, and layers of codes."
+    "Hooks that note shares of zeros: layers of masks, and layers of codes."
     masked = [l.op for l in attention_layers(model) if l.white_box and hasattr(l.op, 'mask')]
     coded = [m for m in model.modules() if isinstance(m, ISTA)]
-    def zeros(i): return lambda m, args, out: note(i, _dead(m, args[0]))
-    def codes(i): return lambda m, args, out: note(i, dict(nonzero_codes=(out != 0).double().flatten(1).mean(1)))
-    return [*(o.register_forward_hook(zeros(i)) for i, o in enumerate(masked)),
-            *(o.register_forward_hook(codes(i)) for i, o in enumerate(coded))]
+    def noting(i, shares): return lambda m, args, out: note(i, shares(m, args[0], out))
+    return [m.register_forward_hook(noting(i, shares))
+            for modules, shares in ((masked, _dead), (coded, _nonzero)) for i, m in enumerate(modules)]
 
 # %% ../../nbs/61_measure.ipynb #81fd877d
 def has_sparsity(
@@ -332,10 +332,8 @@ def layer_sparsity(
     "How sparse ISTA's codes are, and what DMSA's soft thresholds switch off, layer by layer."
     if not has_sparsity(model):
         raise lacks(model, "has no ISTA and no masks: its attention ({kinds}) switches no head off")
-    total = {}
+    total = defaultdict(Counter) # quantity → layer → sum over images
     def note(i, shares):
-        for k, v in shares.items():
-            layers = total.setdefault(k, {})
-            layers[i] = layers.get(i, 0.) + v.sum().item()
+        for k, v in shares.items(): total[k][i] += v.sum().item()
     count = run_hooked(unwrap_model(model), x, bs, _sparsity_hooks(model, note))
     return {k: [v/count for v in layers.values()] for k, layers in total.items()}

@@ -6,11 +6,12 @@
 __all__ = ['merge_figure']
 
 # %% ../../nbs/67_merged.ipynb #ae2b19eb
-import numpy as np, torch
+import numpy as np, pandas as pd, torch
 from matplotlib.figure import Figure
 from torch import Tensor
 from .maps import prepare_image
-from .plots import pick, use_axes
+from .measure import patch_grid
+from .plots import pick, spread, use_axes
 from ..models.merging import TokenMerger
 
 # %% ../../nbs/67_merged.ipynb #f93aced5
@@ -20,20 +21,19 @@ def source_maps(
     x:Tensor,            # images `b c h w`
 )->list:                 # for each layer the token of each patch `b rows cols`, counted from 0
     "Where each patch of the images has gone, after each layer."
-    embed, m = merger.model.patch_embed, merger.model
-    p = embed.patch_size if isinstance(embed.patch_size, int) else embed.patch_size[0]
-    rows, cols = (s//p for s in x.shape[2:])
+    rows, cols = patch_grid(merger.model, x.shape[2:])
     front = merger.protected
     def where(s): return torch.arange(rows*cols).expand(len(x), -1) if s is None else s.assign[:, front:].cpu() - front
     return [where(s).reshape(len(x), rows, cols) for s in merger.trace(x).sources]
 
 # %% ../../nbs/67_merged.ipynb #67827ad6
-def _borders(source, p):
-    "Lines between patches of different tokens, with gaps, in pixels"
-    right, down = np.argwhere(np.diff(source, axis=1) != 0), np.argwhere(np.diff(source, axis=0) != 0)
-    x = [v for i, j in right for v in ((j + 1)*p, (j + 1)*p, np.nan)] + [v for i, j in down for v in (j*p, (j + 1)*p, np.nan)]
-    y = [v for i, j in right for v in (i*p, (i + 1)*p, np.nan)] + [v for i, j in down for v in ((i + 1)*p, (i + 1)*p, np.nan)]
-    return np.array(x) - .5, np.array(y) - .5
+def _draw_borders(ax, source, p):
+    "Lines between patches of different tokens; a patch is `p` pixels wide."
+    style = dict(color='#FFCC00', lw=.6, capstyle='projecting')
+    row, col = np.nonzero(np.diff(source, axis=1))
+    ax.vlines((col + 1)*p - .5, row*p - .5, (row + 1)*p - .5, **style)
+    row, col = np.nonzero(np.diff(source, axis=0))
+    ax.hlines((row + 1)*p - .5, col*p - .5, (col + 1)*p - .5, **style)
 
 def region_means(
     pixels:np.ndarray,  # `h w` or `h w 3`
@@ -41,11 +41,9 @@ def region_means(
 )->np.ndarray:          # of the shape of `pixels`
     "Each region in its mean colour."
     p, q = pixels.shape[0]//source.shape[0], pixels.shape[1]//source.shape[1]
-    each = np.kron(source, np.ones((p, q), int))
-    flat = pixels.reshape(each.size, -1)
-    count = np.bincount(each.ravel()).clip(1)
-    means = np.stack([np.bincount(each.ravel(), c)/count for c in flat.T], -1)
-    return means[each.ravel()].reshape(pixels.shape)
+    token = np.kron(source, np.ones((p, q), int)).ravel()
+    means = pd.DataFrame(pixels.reshape(token.size, -1)).groupby(token).transform('mean')
+    return means.to_numpy().reshape(pixels.shape)
 
 # %% ../../nbs/67_merged.ipynb #de8aed2b
 def merge_figure(
@@ -58,16 +56,15 @@ def merge_figure(
     x, pixels = prepare_image(merger.model, image)
     x = x.to(next(merger.parameters()))
     maps, depth = source_maps(merger, x), len(merger.model.blocks)
-    layers = sorted({round(i*(depth - 1)/3) for i in range(4)}) if layers is None else pick(layers, depth, 'layer')
+    layers = spread(depth) if layers is None else pick(layers, depth, 'layer')
     fig, axs = use_axes(axes, 1, 1 + len(layers), w=1.7, h=1.95)
-    axs = np.ravel(axs)
     def show(ax, picture, title):
-        ax.imshow(picture.clip(0, 1), cmap=None if picture.ndim == 3 else 'gray', vmin=0, vmax=1, interpolation='nearest')
+        ax.imshow(picture.clip(0, 1), cmap='gray', vmin=0, vmax=1, interpolation='nearest')
         ax.set_title(title, fontsize=8)
         ax.set(xticks=[], yticks=[])
-    show(axs[0], pixels, f'{maps[0][0].numel()} patches')
-    for ax, l in zip(axs[1:], layers):
+    show(axs.flat[0], pixels, f'{maps[0][0].numel()} patches')
+    for ax, l in zip(axs.flat[1:], layers):
         source = maps[l][0].numpy()
         show(ax, region_means(pixels, source), f'layer {l}: {len(np.unique(source))} tokens')
-        ax.plot(*_borders(source, pixels.shape[0]//source.shape[0]), color='#FFCC00', lw=.6)
+        _draw_borders(ax, source, pixels.shape[0]//source.shape[0])
     return fig

@@ -7,8 +7,9 @@ __all__ = ['plot_layer_rates', 'learning_curves', 'plot_subspaces', 'plot_spectr
 
 # %% ../../nbs/62_plots.ipynb #0f943a0c
 import io
-import numpy as np
+import numpy as np, pandas as pd
 import torch
+import torch.nn.functional as F
 from matplotlib import colormaps
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import BoundaryNorm, ListedColormap
@@ -84,7 +85,7 @@ def spread(
     most:int=4, # at most so many
 )->list:        # of numbers from 0
     "Some of n, evenly from first to last."
-    return list(range(n)) if n <= most else sorted({round(i*(n - 1)/max(1, most - 1)) for i in range(most)})
+    return np.linspace(0, n - 1, min(n, most)).round().astype(int).tolist()
 
 # %% ../../nbs/62_plots.ipynb #a078ee1b
 def _layer_axis(ax, n):
@@ -177,10 +178,10 @@ def plot_layer_rates(
 # %% ../../nbs/62_plots.ipynb #9ccb535b
 def _curves(loss_ax, error_ax, log, alpha):
     "The lines of one run."
-    epochs = [r['epoch'] for r in log]
-    loss_ax.plot(epochs, [r['train_loss'] for r in log], color=BLUE, alpha=alpha, label='training')
-    loss_ax.plot(epochs, [r['valid_loss'] for r in log], color=ORANGE, alpha=alpha, ls='--', label='validation')
-    error_ax.plot(epochs, [100*(1 - r['accuracy']) for r in log], color=ORANGE, alpha=alpha, ls='--')
+    log = pd.DataFrame(log)
+    loss_ax.plot(log.epoch, log.train_loss, color=BLUE, alpha=alpha, label='training')
+    loss_ax.plot(log.epoch, log.valid_loss, color=ORANGE, alpha=alpha, ls='--', label='validation')
+    error_ax.plot(log.epoch, 100*(1 - log.accuracy), color=ORANGE, alpha=alpha, ls='--')
 
 def learning_curves(
     logs:list, # the log of a run, as read_log returns it, or several (one line each)
@@ -203,12 +204,12 @@ def _draw_coherence(ax, C, heads, directions, title):
     "Inner products of some basis vectors of each head."
     p = len(C)//heads
     d = p if directions is None else min(p, directions)
-    keep = [k*p + i*p//d for k in range(heads) for i in range(d)]
+    keep = np.add.outer(np.arange(heads)*p, np.arange(d)*p//d).ravel()
     shown = ax.imshow(C[keep][:, keep], cmap='cividis', vmin=0, vmax=1)
-    for k in range(1, heads):
-        ax.axvline(k*d - 0.5, color='white', lw=0.6)
-        ax.axhline(k*d - 0.5, color='white', lw=0.6)
-    ticks = [k*d + (d - 1)/2 for k in range(heads)]
+    for edge in np.arange(1, heads)*d - 0.5:
+        ax.axvline(edge, color='white', lw=0.6)
+        ax.axhline(edge, color='white', lw=0.6)
+    ticks = np.arange(heads)*d + (d - 1)/2
     names = [k + 1 if heads <= 8 or k % 4 == 0 else '' for k in range(heads)]
     ax.set_xticks(ticks, names)
     ax.set_yticks(ticks, names)
@@ -262,7 +263,7 @@ def plot_spectra(
     fig, [[ax]] = use_axes(axes, w=5)
     end = max(int((spectra[i] < 0.9999).sum()) for i in picked) + 1
     for i in picked:
-        shares = torch.cat([torch.zeros(1), spectra[i].float()])[:end + 1]
+        shares = F.pad(spectra[i], (1, 0))[:end + 1]
         ax.plot(range(len(shares)), 100*shares, color=layer_color(i, len(spectra)), lw=1.5)
     layer_bar(fig, ax, len(spectra))
     ax.set(xlabel='number of strongest directions', ylabel='share of the energy (%)')
@@ -279,8 +280,6 @@ def _from_zero(ax):
     if low < 0: ax.axhline(0, color=GREY, lw=0.8)
     ax.set_ylim(min(0, 1.15*low), max(0, 1.15*high) or 1)
 
-def _draw_steps(ax, values, **style): ax.plot(range(1, len(values) + 1), values, ms=4, **style)
-
 # %% ../../nbs/62_plots.ipynb #2644c226
 def plot_step_sizes(
     model,     # with operators that have alpha and beta; or several under names: {'r = 5': model, …}
@@ -292,7 +291,8 @@ def plot_step_sizes(
     fig, [axs] = use_axes(axes, 1, 1 + several, w=4.2 if several else 5)
     for k, ax, mark, own in zip(_symbols, axs if several else [axs[0]]*2, 'os', (BLUE, ORANGE)):
         for (name, v), color in zip(values.items(), PALETTE*len(values)):
-            _draw_steps(ax, v[k], color=color if several else own, marker=mark, label=name if several else _symbols[k])
+            style = dict(color=color, label=name) if several else dict(color=own, label=_symbols[k])
+            ax.plot(range(1, len(v[k]) + 1), v[k], marker=mark, ms=4, **style)
         ax.set_ylabel(f'step size {_symbols[k]}' if several else 'step size')
     for ax in axs:
         _layer_axis(ax, max(len(v['alpha']) for v in values.values()))

@@ -8,6 +8,7 @@ __all__ = ['recorders']
 # %% ../../nbs/64_record.ipynb #0f943a0c
 import re, time
 import pandas as pd
+from collections import defaultdict
 from fastai.callback.core import Callback
 from fastai.torch_core import rank_distrib
 from fastcore.basics import patch
@@ -15,7 +16,8 @@ from matplotlib.figure import Figure
 from pathlib import Path
 from torch import Tensor, nn
 from typing import Callable
-from .measure import QUANTITIES, has_sparsity, has_step_sizes, layer_rates, layer_sparsity, step_sizes
+from ..checks import SHARE, check_value, whole
+from .measure import QUANTITIES, has_sparsity, layer_rates, layer_sparsity, step_sizes, steppers
 from .plots import layer_bar, layer_color, use_axes
 from .watch import MissingQuantity, attention_layers
 from ..train.checkpoint import rng_state, set_rng_state
@@ -26,8 +28,7 @@ def read_record(
     path, # CSV file of a recorder
 )->list:  # one dict of numbers for each record
     "What a recorder wrote."
-    rows = pd.read_csv(path).to_dict('records')
-    return [{k: v if k == 'step' else float(v) for k, v in r.items()} for r in rows]
+    return pd.read_csv(path, dtype=defaultdict(lambda: float, step=int)).to_dict('records')
 
 def _write_record(rows, path):
     "Write the whole file, or leave the one that is there."
@@ -40,9 +41,9 @@ _labels = dict(alpha='α: expansion (step size)', beta='β: compression (step si
 
 def _columns(rows, names):
     "Columns of each quantity asked for, in the order of the layers."
-    found = {}
+    found = defaultdict(list)
     for k in rows[0] if rows else ():
-        if m := re.fullmatch(r'(\w+)_(\d+)', k): found.setdefault(m[1], []).append(k)
+        if m := re.fullmatch(r'(\w+)_(\d+)', k): found[m[1]].append(k)
     missing = [n for n in names or () if n not in found]
     if missing: raise MissingQuantity(f"the record holds no {missing[0]!r}; it holds {', '.join(found) or 'nothing'}")
     if not found: raise MissingQuantity("the record is empty")
@@ -56,11 +57,11 @@ def plot_history(
 )->Figure:
     "What a recorder saw, by epoch: a line for each layer."
     rows = read_record(record) if isinstance(record, (str, Path)) else record
-    columns = _columns(rows, names)
+    columns, table = _columns(rows, names), pd.DataFrame(rows)
     fig, [axs] = use_axes(axes, 1, len(columns), w=3.8)
     for ax, (name, layers) in zip(axs, columns.items()):
         for i, k in enumerate(layers):
-            ax.plot([r['epoch'] for r in rows], [r[k] for r in rows], color=layer_color(i, len(layers)), lw=1.3)
+            ax.plot(table.epoch, table[k], color=layer_color(i, len(layers)), lw=1.3)
         ax.set(xlabel='epoch', ylabel=_labels.get(name, name))
         ax.margins(x=0.01)
     layer_bar(fig, list(axs), max(map(len, columns.values())))
@@ -80,9 +81,8 @@ class Recorder(Callback):
     ):
         self.path, self.x, self.every, self.live, self.clock = Path(path) if path else None, x, every, live, clock
         if budget is not None: self.budget = budget
-        if not 0 < self.budget <= 1:
-            raise ValueError(f"budget={budget}; expected a share of the training time, in (0, 1]")
-        if every is not None and every < 1: raise ValueError(f"every={every}; expected a number of steps, at least 1")
+        check_value('budget', self.budget, SHARE)
+        if every is not None: check_value('every', every, whole())
         self.rows, self.cost, self.running = [], 0., False
     def measure(self)->dict: raise NotImplementedError # name → a number for each layer
 
@@ -161,7 +161,7 @@ class RecordRates(Recorder):
 # %% ../../nbs/64_record.ipynb #0f37d3fc
 class RecordStepSizes(Recorder):
     "ECA's step sizes α and β."
-    file_name, fits = 'step_sizes.csv', staticmethod(has_step_sizes)
+    file_name, fits = 'step_sizes.csv', staticmethod(steppers)
     def measure(self)->dict:
         "Alpha and beta."
         return step_sizes(self.model)

@@ -7,7 +7,6 @@ __all__ = ['explanation', 'explain']
 
 # %% ../../nbs/65_report.ipynb #0f943a0c
 import base64, html, io, textwrap
-import numpy as np
 from matplotlib.figure import Figure
 from pathlib import Path
 from PIL import Image
@@ -190,10 +189,11 @@ def _to_picture(title, about, sections):
     "All figures below each other, as one picture."
     figs = [_words(title, about, 15)] + [f for s in sections for f in (_words(s.title, s.text, 12), *s.figures)]
     images = [Image.open(io.BytesIO(figure_png(f))).convert('RGB') for f in figs]
-    gap = 12
-    tops = np.cumsum([0] + [i.height + gap for i in images])
-    page = Image.new('RGB', (max(i.width for i in images), int(tops[-1])), 'white')
-    for i, y in zip(images, tops): page.paste(i, (0, int(y)))
+    gap, top = 12, 0
+    page = Image.new('RGB', (max(i.width for i in images), sum(i.height + gap for i in images)), 'white')
+    for i in images:
+        page.paste(i, (0, top))
+        top += i.height + gap
     return page
 
 # %% ../../nbs/65_report.ipynb #8637877d

@@ -6,10 +6,9 @@
 __all__ = ['sentence_maps']
 
 # %% ../../nbs/67_sentence.ipynb #61463393
-import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
-from .plots import use_axes
+from .plots import new_figure, pick
 from .watch import MissingQuantity, evaluating, operator_tokens, operators
 
 # %% ../../nbs/67_sentence.ipynb #8ed73f4e
@@ -34,13 +33,11 @@ def sentence_maps(
 )->Figure:
     "Memberships of a text: a panel for each layer, heads down, tokens across."
     Pi = token_memberships(model, ids)
-    layers = range(len(Pi)) if layers is None else layers
-    if bad := [l for l in layers if not -len(Pi) <= l < len(Pi)]: raise ValueError(f'layer {bad[0]}; there are {len(Pi)}')
-    fig, axs = use_axes(None, len(layers), 1, w=max(4, 0.13*len(ids)), h=0.45 + 0.13*len(Pi[0]))
+    layers = pick(layers, len(Pi), 'layer')
+    fig, axs = new_figure(len(layers), w=max(4, 0.13*len(ids)), h=0.45 + 0.13*len(Pi[0]))
     for ax, l in zip(axs[:, 0], layers):
         shown = ax.imshow(Pi[l], aspect='auto', cmap='cividis', vmin=0, interpolation='nearest')
-        heads = len(Pi[l])
-        ax.set_yticks([0, heads - 1], [1, heads])
+        ax.set_yticks([0, len(Pi[l]) - 1], [1, len(Pi[l])])
         ax.set(ylabel=f'layer {l + 1}, head')
         ax.set_xticks(range(len(ids)) if labels else [], labels or [])
         ax.tick_params(axis='x', length=0, labelsize=7)
