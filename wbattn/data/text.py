@@ -66,11 +66,11 @@ def check_ids(
     vocab # a vocabulary; ids of `vocab.used` or more mean nothing
 ):        # `ids`
     "Refuse tokens that the vocabulary doesn't have."
-    outside = ids[(ids < 0) | (ids >= vocab.used)]
-    if len(outside):
-        expected = f"expected 0 to {vocab.used - 1}, as in the vocabulary {vocab.name!r}"
-        raise ValueError(f"token {int(outside[0])}; {expected}")
-    return ids
+    if not len(ids): return ids
+    low,high = int(ids.min()),int(ids.max())                 # no copy of a file that is mapped to memory
+    if 0 <= low and high < vocab.used: return ids
+    expected = f"expected 0 to {vocab.used - 1}, as in the vocabulary {vocab.name!r}"
+    raise ValueError(f"token {low if low < 0 else high}; {expected}")
 
 # %% ../../nbs/48b_text.ipynb #d434c6f0
 def _gpt2_codes():
