@@ -62,9 +62,9 @@ def _passed(t):
 # %% ../../nbs/29_core.ipynb #ae24ab0e
 def _run(name, h, p, given, made):
     "Call the C function `name` for `h` heads of `p` numbers; the first that is given are codes or tokens `b n d`"
-    (w, *rest), wide = ([widen(t) if isinstance(t, Tensor) else t for t in ts] for ts in (given, made))
+    w, *_ = given
     (b, n, d), function = w.shape, getattr(_library, f'{name}_{str(w.dtype).split(".")[1]}')
-    passed = [_passed(t) for t in (n, h, p, w, *rest, *wide)]
+    passed = [_passed(t) for t in (n, h, p, *given, *made)]
     def some(start, end):
         sums = w.new_empty(2*d + 4*h, dtype=torch.float64)
         work = w.new_empty(2*h*d + 5*d + _block*(2*d + h))
@@ -74,8 +74,12 @@ def _run(name, h, p, given, made):
     for t in threads: t.start()
     some(*first)
     for t in threads: t.join()
-    for t, x in zip(made, wide):
-        if t is not x: t.copy_(x)
+
+def _run_widened(name, h, p, *tensors):
+    "The same for half precision"
+    given, wide = ([widen(t) if isinstance(t, Tensor) else t for t in ts] for ts in tensors)
+    _run(name, h, p, given, wide)
+    for t, x in zip(tensors[1], wide): t.copy_(x)
 
 # %% ../../nbs/29_core.ipynb #3b5e9d21
 _space = 'wbattn' if __name__.startswith('wbattn.') else 'wbattn_page'   # a page run as such must not replace the library's
@@ -86,7 +90,8 @@ def _operation(room, prepare=lambda x, *rest: rest):
     @wraps(room)
     def run(x, h, p, *rest):
         made = room(x, h, p, *rest)
-        _run(name, h, p, (x, *prepare(x, *rest)), made if isinstance(made, tuple) else (made,))
+        call = _run if widen(x) is x else _run_widened
+        call(name, h, p, (x, *prepare(x, *rest)), made if isinstance(made, tuple) else (made,))
         return made
     op = custom_op(f'{_space}::{name}', run, mutates_args=(), device_types='cpu')
     op.register_fake(room)
