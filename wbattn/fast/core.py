@@ -121,7 +121,7 @@ def _tssa_grad(
     w:Tensor, h:int, p:int, temp:Tensor, size:Tensor|None, g:Tensor, Pi:Tensor, kept:Tensor,
 )->tuple[Tensor, Tensor, Tensor]:
     "Gradients by codes `b n d`, of each sample by temperatures `b h`, and by logits `b n h`"
-    return torch.empty_like(w), w.new_empty(len(w), h, dtype=torch.float64), torch.empty_like(Pi)
+    return torch.empty_like(w), w.new_empty(w.shape[0], h, dtype=torch.float64), torch.empty_like(Pi)
 
 # %% ../../nbs/29_core.ipynb #ad5960e6
 def _tssa_backward(ctx, g, *_):
@@ -148,7 +148,7 @@ def _causal_tssa_grad(
     w:Tensor, h:int, p:int, temp:Tensor, bias:Tensor|None, rate:Tensor|None, g:Tensor, Pi:Tensor, starts:Tensor, by_rate:bool,
 )->tuple[Tensor, Tensor, Tensor, Tensor]:
     "Gradients by codes `b n d`, by logits `b n h`, and of each sample by temperatures and rates `b h`"
-    dtemp = w.new_empty(len(w), h, dtype=torch.float64)
+    dtemp = w.new_empty(w.shape[0], h, dtype=torch.float64)
     return torch.empty_like(w), torch.empty_like(Pi), dtemp, torch.empty_like(dtemp)
 
 # %% ../../nbs/29_core.ipynb #f97848c5
@@ -171,7 +171,7 @@ register_autograd(_causal_tssa, _causal_backward, setup_context=_keep)
 @_operation
 def _dmsa(w:Tensor, h:int, p:int, Pi:Tensor, mask:Tensor, size:Tensor|None)->tuple[Tensor, Tensor]:
     "Update of codes `b n d`; mean energies and counts `b d+h`"
-    return torch.empty_like(w), w.new_empty(len(w), w.shape[2] + h, dtype=torch.float64)
+    return torch.empty_like(w), w.new_empty(w.shape[0], w.shape[2] + h, dtype=torch.float64)
 
 # %% ../../nbs/29_core.ipynb #ba12a485
 @_operation
@@ -209,7 +209,7 @@ def _rotary(x:Tensor, h:int, d:int, W:Tensor, base:float)->Tensor:
 @partial(_operation, prepare=_with_turns)
 def _rotary_grad(x:Tensor, h:int, d:int, W:Tensor, base:float, g:Tensor)->tuple[Tensor, Tensor]:
     "Gradients by tokens `b n d` and, of each sample, by the matrix `b h d`"
-    return torch.empty_like(x), x.new_empty(len(x), h, d, dtype=torch.float64)
+    return torch.empty_like(x), x.new_empty(x.shape[0], h, d, dtype=torch.float64)
 
 # %% ../../nbs/29_core.ipynb #7a1f0c43
 def _rotary_backward(ctx, g):
