@@ -44,7 +44,7 @@ def soft_threshold(
     z, order = v.sort(dim=-1, descending=True, stable=True)
     c = torch.ones_like(z) if weights is None else weights.to(v).gather(-1, order)
     tau = ((c*z).cumsum(-1) - 1) / c.cumsum(-1).clamp_min(1e-12)    # before any weight: far below
-    q = (v - tau[..., :topk].amax(-1, keepdim=True)).relu()
+    q = (v - tau[..., :topk].max(-1, keepdim=True).values).relu()  # of equal ones the first: one support, one gradient
     if topk is not None: q = q*torch.zeros_like(q).scatter(-1, order[..., :topk], 1.)       # of equal entries, not all
     return q.to(s.dtype)
 
