@@ -231,7 +231,8 @@ def _fits(w, sizes=None):
     "Does the C core take these codes? And if not, why"
     if _missing: return False, _missing
     if w.device.type != 'cpu': return False, f'it runs on the CPU, the codes are on {w.device.type}'
-    if not w.is_floating_point(): return False, f'expected half, single or double precision, got {w.dtype}'
+    known = widen(w[:0]).dtype in (torch.float32, torch.float64)
+    if not known: return False, f'expected half, single or double precision, got {w.dtype}'
     return (False, 'a gradient by the sizes') if sizes is not None and sizes.requires_grad else (True, '')
 
 def _in_rows(op, w, *rest):
@@ -291,7 +292,11 @@ def _continue_token_statistics_in_c(
     half_life:float|list|Tensor|None=None,  # tokens after which a token counts half, > 0, of all or each head; None: ∞
 )->tuple:                 # update of the next tokens `b h n p`; the three sums after the last of them
     "Causal token-statistics attention of the next tokens of a stream, in one sweep of C."
-    state = energy, grouped, count
+    (b, h, _, p), state = w.shape, (energy, grouped, count)
+    shapes, fit = [tuple(t.shape) for t in state], [(b, h, p), (b, h, p), (b, h)]
+    if shapes != fit: raise ValueError(f'the sums before must be {fit}, got {shapes}')
+    if bias is not None and bias.dim() == 3 and len(bias) != b:
+        raise ValueError(f'bias must be h n or b h n with b = {b}, got {tuple(bias.shape)}')
     y, after = _causally(w, temp, bias, half_life, torch.cat([t.flatten(1).double() for t in state], 1))
     parts = after.split([t[0].numel() for t in state], 1)
     return y, tuple(part.view_as(t).to(t.dtype) for part, t in zip(parts, state))
