@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""One command after editing notebooks: run them, store true outputs, export, clean, README, checks.
+"""After editing notebooks: run them, store true outputs, export, clean, README, and look at what a machine can see.
 
-    python .ci/refresh.py nbs/15_eca.ipynb …            # what needs a GPU, much time or data keeps its recorded outputs
-    python .ci/refresh.py nbs/43_runs.ipynb --slow      # runs the recorded cells, too
+    python .ci/refresh.py nbs/15_eca.ipynb …            # cells marked slow, cuda or data keep their recorded outputs
+    python .ci/refresh.py nbs/82_digits.ipynb --slow    # runs them, too
 
-Cells marked `#| slow`, `#| cuda`, `#| data` or `#| eval: false` are left as they are, unless asked. A notebook with an
-error is not written.
+A notebook with an error is not written. At the end it names the other notebooks that import what changed.
 """
 import argparse, os, re, subprocess, sys
 from pathlib import Path
@@ -15,7 +14,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 root = Path(__file__).resolve().parent.parent
-recorded = r'(?m)^#\s*\|\s*(slow|cuda|data)\s*$|^#\s*\|\s*eval:\s*false'
+recorded = r'(?m)^#\|\s*(slow|cuda|data)\s*$|^#\|\s*eval:\s*false'
 
 def execute(path, slow):
     "Run a notebook in its folder and write its outputs back; raises at the first error."
@@ -23,30 +22,33 @@ def execute(path, slow):
     client = NotebookClient(nb, timeout=3600, kernel_name='python3', resources={'metadata': {'path': str(path.parent)}})
     with client.setup_kernel():
         for i, cell in enumerate(nb.cells):
-            if cell.cell_type != 'code' or not cell.source.strip(): continue
-            if re.search(recorded, cell.source) and not slow: continue
-            client.execute_cell(cell, i)
-            print('.', end='', flush=True)
+            if cell.cell_type == 'code' and cell.source.strip() and (slow or not re.search(recorded, cell.source)): client.execute_cell(cell, i)
     nbformat.write(nb, path)
+
+def run(*command): return subprocess.run(command, cwd=root).returncode == 0
+
+def importers(given):
+    "Notebooks besides the given ones that import a module which differs from the last commit"
+    changed = subprocess.run(['git', 'diff', '--name-only', 'HEAD', '--', 'wbattn'], cwd=root, capture_output=True, text=True).stdout.split()
+    modules = {f.removesuffix('.py').replace('/', '.') for f in changed} - {'wbattn._modidx', 'wbattn.__init__'}
+    for p in sorted(set((root/'nbs').glob('*.ipynb')) - set(given)):
+        if any(re.search(rf'\b{re.escape(m)}\b', p.read_text(encoding='utf-8')) for m in modules): yield p.name
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('notebooks', nargs='+', type=Path, help='notebooks that were changed')
+    p.add_argument('notebooks', nargs='+', type=lambda s: Path(s).resolve(), help='notebooks that were changed')
     p.add_argument('--slow', action='store_true', help='run recorded cells, too')
     args = p.parse_args()
-    here = str(Path(sys.executable).parent)
-    os.environ |= {'PATH': here + os.pathsep + os.environ['PATH'], 'PYTHONPATH': str(root), 'NO_COLOR': '1',
-                   'PYTHONWARNINGS': 'ignore:IProgress not found,ignore:`torch.jit.script` is deprecated'}
-    os.environ.setdefault('OMP_NUM_THREADS', '1')
-    def run(*command): return subprocess.run(command, cwd=root).returncode
-    if run('nbdev_export'): sys.exit('nbdev_export failed')
+    os.environ |= {'PATH': f"{Path(sys.executable).parent}:{os.environ['PATH']}", 'PYTHONPATH': str(root), 'NO_COLOR': '1',
+                   'PYTHONWARNINGS': 'ignore:IProgress not found,ignore:`torch.jit.script` is deprecated', 'OMP_NUM_THREADS': os.environ.get('OMP_NUM_THREADS', '1')}
+    if not run('nbdev_export'): sys.exit('nbdev_export failed')
     for path in args.notebooks:
-        print(path, end=' ', flush=True)
-        try: execute(path.resolve(), args.slow)
-        except CellExecutionError as e: sys.exit(f'\n{path} is not written:\n' + re.sub(r'\x1b\[[0-9;]*m', '', str(e)))
-        print(' ok')
-    steps = [['nbdev_clean'], [sys.executable, '.ci/readme.py'], [sys.executable, '.ci/check_code.py'], [sys.executable, '.ci/check_docs.py']]
-    failed = [' '.join(Path(s).name for s in step) for step in steps if run(*step)]
-    if failed: sys.exit('failed: ' + ', '.join(failed))
+        try: execute(path, args.slow)
+        except CellExecutionError as e: sys.exit(f'{path.name} is not written:\n' + re.sub(r'\x1b\[[0-9;]*m', '', str(e)))
+        run('nbdev_clean', '--fname', str(path))
+    others = list(importers(args.notebooks))
+    if others: print('these import what changed: nbdev_test --path nbs/NAME for', *others)
+    checks = [['readme.py'], ['check.py', 'code'], ['check.py', 'pages', *map(str, args.notebooks)]]
+    sys.exit(not all([run(sys.executable, f'.ci/{c}', *rest) for c, *rest in checks]))
 
 if __name__ == '__main__': main()

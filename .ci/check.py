@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""What a machine can see in the code, the notebooks and the rendered pages.
+
+    python .ci/check.py code           imports run downward, `import wbattn` is light, every public parameter has a word
+    python .ci/check.py pages [FILE…]  titles, links, stored outputs and figures of the notebooks
+    python .ci/check.py site FOLDER    what Quarto rendered: links, anchors, references, width of outputs
+
+Prints each problem with its place; exits 1 if there is one.
+"""
+import ast, configparser, json, re, subprocess, sys, tokenize
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote
+
+root = Path(__file__).resolve().parent.parent
+problems = []
+def bad(where, what): problems.append(f'{where}: {what}')
+def text(s): return s if isinstance(s, str) else ''.join(s or '')
+
+# ---- code
+
+heavy = {'fastai', 'timm', 'matplotlib', 'torchvision', 'sklearn', 'pandas'}
+
+def imported(tree, package):
+    "Modules that are imported, and names from them, with what is relative made absolute"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import): yield from (a.name for a in node.names)
+        if isinstance(node, ast.ImportFrom):
+            up = package.split('.')[:len(package.split('.')) + 1 - node.level] if node.level else []
+            base = '.'.join(up + [node.module] if node.module else up)
+            yield from [base, *(f'{base}.{a.name}' for a in node.names)]
+
+def public_functions(tree):
+    "Public functions, and public methods and constructors of public classes, with their names"
+    for n in tree.body:
+        if isinstance(n, (ast.FunctionDef, ast.ClassDef)) and n.name[0] != '_':
+            if isinstance(n, ast.FunctionDef): yield n.name, n
+            else: yield from ((f'{n.name}.{f.name}', f) for f in n.body if isinstance(f, ast.FunctionDef)
+                              and (f.name == '__init__' or f.name[0] != '_'))
+
+def check_docments(path, tree):
+    with open(path, 'rb') as f: said = {t.start[0] for t in tokenize.tokenize(f.readline) if t.type == tokenize.COMMENT}
+    for name, f in public_functions(tree):
+        a = f.args
+        for p in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg):
+            if p is None or p.arg in ('self', 'cls'): continue
+            if p.end_lineno not in said or f.body[0].lineno <= p.end_lineno: bad(path.relative_to(root), f'{name} says nothing of {p.arg}')
+
+def loads(code, forbidden):
+    "Does a fresh process load any of the `forbidden` modules with this code?"
+    code = f'import sys\n{code}\nprint(*sorted({forbidden!r} & sys.modules.keys()))'
+    r = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, cwd=root)
+    if r.returncode or r.stdout.strip(): bad(code.split('\n')[1], f'loads {r.stdout.strip()} {r.stderr[-1000:]}')
+
+def check_code():
+    number, trees = {}, {}
+    for path in sorted((root/'wbattn').rglob('*.py')):
+        module = '.'.join(path.relative_to(root).with_suffix('').parts).removesuffix('.__init__')
+        source = path.read_text(encoding='utf-8')
+        made_by = re.search(r'File to edit: \S*?(\d+[a-z]?)_[^/\s]*\.ipynb', source[:2000])
+        if made_by: number[module], trees[module] = made_by[1], (path, ast.parse(source))
+        elif source.strip() and path.name != '_modidx.py': bad(path.relative_to(root), 'comes from no notebook')
+    for module, (path, tree) in trees.items():
+        package = module if path.name == '__init__.py' else module.rpartition('.')[0]
+        for name in imported(tree, package):
+            if name in number and name not in ('wbattn', module) and number[name] >= number[module]:
+                bad(module, f'imports {name}, whose notebook has a higher number')
+        check_docments(path, tree)
+    if subprocess.run([sys.executable, '-m', 'ruff', 'check', '-q', '--select', 'F401', '--per-file-ignores', '__init__.py:F401', 'wbattn', '.ci'], cwd=root).returncode:
+        bad('ruff', 'finds what is imported and not used')
+    loads('import wbattn', heavy | {'torch'})
+    loads('import ' + ', '.join(sorted(m for m, n in number.items() if n < '30')), heavy)
+    print(f'{len(number)} modules')
+
+# ---- notebooks
+
+machine = re.compile(r'/(?:root|home|work|opt|tmp|Users|private|mnt)/|site-packages|ipykernel_\d')
+
+def options(source):
+    "The `#|` lines at the head of a cell: name → value"
+    head = re.match(r'(?:#\|.*\n?)*', source)[0]
+    return dict(re.findall(r'(?m)^#\|\s*([\w-]+):?[ \t]*(.*)$', head))
+
+def listed(node):
+    "Every page named in a sidebar"
+    if isinstance(node, str): return [node]
+    if isinstance(node, list): return [h for o in node for h in listed(o)]
+    return listed(node.get('contents') or [])
+
+def check_markdown(where, source):
+    source = re.sub(r'(?ms)^```.*?^```|`[^`\n]*`', '', source)
+    for target in re.findall(r'\]\(([^)\s]+)\)', source):
+        if not re.match(r'\w+:|#', target) and not (root/'nbs'/unquote(target.split('#')[0])).is_file(): bad(where, f'link to {target}: no such file')
+
+def check_outputs(where, source, outputs):
+    told = options(source)
+    for o in outputs:
+        data = o.get('data', {})
+        said = text(o.get('text')) + text(data.get('text/plain')) + text(data.get('text/html'))
+        check_markdown(where, text(data.get('text/markdown')))
+        if o['output_type'] == 'error' or 'Traceback (most recent call' in said: bad(where, 'a stored error')
+        if o.get('name') == 'stderr': bad(where, f'stored stderr: {said[:80]!r}')
+        if m := machine.search(said): bad(where, f'a path of a machine: {said[max(0, m.start() - 20):m.end() + 30]!r}')
+        if (m := re.match(r'\s*usage: (wbattn_\w+)', said)) and said.split() != help_of(m[1]).split(): bad(where, f'{m[1]} --help says something else today')
+    if told.get('label', '').startswith('fig-') and not {'fig-cap', 'fig-alt'} <= told.keys(): bad(where, 'a figure without fig-cap and fig-alt')
+    if told.get('label', '').startswith('fig-') and not any('image/' in k for o in outputs for k in o.get('data', {})): bad(where, 'no stored figure: run the notebook')
+
+@cache
+def help_of(command):
+    return subprocess.run([Path(sys.executable).parent/command, '--help'], cwd=root, capture_output=True, text=True).stdout
+
+def check_pages(*given):
+    import yaml
+    notebooks = sorted((root/'nbs').glob('*.ipynb'))
+    stems = Counter(re.sub(r'^\d+[a-z]?_', '', p.stem) for p in notebooks)
+    for stem, n in stems.items():
+        if n > 1: bad(stem, f'{n} notebooks would be the page {stem}.html')
+    for path in map(Path, given) if given else notebooks:
+        cells = json.loads(path.read_text(encoding='utf-8'))['cells']
+        title = next(text(c['source']) for c in cells if c['cell_type'] == 'markdown')
+        if not re.fullmatch(r'# \S.*\s+> \S.*\s*', title): bad(path.name, 'the first Markdown cell must be `# Title` and one line `> description`, nothing else')
+        for c in cells:
+            where, source = f'{path.name} {c["id"]}', text(c['source'])
+            if c['cell_type'] == 'markdown': check_markdown(where, source)
+            else: check_outputs(where, source, c.get('outputs', []))
+    names = {p.name for p in notebooks}
+    side = listed(yaml.safe_load((root/'nbs/sidebar.yml').read_text())['website']['sidebar'])
+    for h in set(side) - names: bad('sidebar.yml', f'{h} does not exist')
+    for h in names - set(side): bad('sidebar.yml', f'{h} is missing')
+    print(f'{len(notebooks)} notebooks, {help_of.cache_info().currsize} commands asked for their help')
+
+# ---- the rendered site
+
+column = 108   # characters of an output that fit beside sidebar and contents
+
+def check_links(page, soup, ids, host):
+    for a in soup.find_all('a', href=True):
+        target, _, anchor = a['href'].removeprefix(host).removeprefix('./').partition('#')
+        if re.match(r'\w+:|//', target): continue
+        target, anchor = unquote(target) or page, unquote(anchor)
+        if target.endswith('.html') and target not in ids: bad(page, f'link to {target}: no such page')
+        elif anchor and anchor not in ids.get(target, [anchor]): bad(page, f'link to {target}#{anchor}: no such anchor')
+
+def check_page(page, main):
+    for s in main.find_all(string=re.compile(r'\]\(https?:|\?@\w')):
+        if not s.find_parent(['script', 'code', 'pre']): bad(page, f'raw Markdown: {s.strip()[:80]!r}')
+    for o in main.select('.cell-output-stderr, .cell-output-error'): bad(page, f'stderr: {o.get_text().strip()[:80]!r}')
+    for pre in main.select('.cell-output pre:not(.sourceCode)'):
+        line = max(pre.get_text().split('\n'), key=len)
+        if len(line) > column: bad(page, f'an output of {len(line)} characters: {line[:50]!r} …')
+    for img in main.find_all('img'):
+        if not img.get('alt'): bad(page, f'a picture without words: {img.get("src", "")[:60]}')
+
+def check_next(page, soup, main):
+    pager, said = soup.select_one('.nav-page-next a[href]'), re.findall(r'Next:\s*<a[^>]*href="([^"#]+)', str(main))
+    if said and (pager is None or said[-1].removeprefix('./') != pager['href'].removeprefix('./')): bad(page, f'"Next" is {said[-1]}, in the pager it is not')
+
+def check_site(folder):
+    from bs4 import BeautifulSoup
+    settings = configparser.ConfigParser()
+    settings.read(root/'settings.ini', encoding='utf-8')
+    host = settings['DEFAULT']['doc_host'] + settings['DEFAULT']['doc_baseurl'] + '/'
+    pages = {p.name: BeautifulSoup(p.read_text(encoding='utf-8'), 'html.parser') for p in sorted(Path(folder).glob('*.html'))}
+    pages = {name: soup for name, soup in pages.items() if soup.select_one('main')}
+    if not pages: bad(folder, 'holds no page')
+    ids = {name: {t['id'] for t in soup.find_all(id=True)} for name, soup in pages.items()}
+    for name, soup in pages.items():
+        main = soup.select_one('main')
+        check_links(name, soup, ids, host)
+        check_page(name, main)
+        check_next(name, soup, main)
+    print(f'{len(pages)} pages')
+
+if __name__ == '__main__':
+    {'code': check_code, 'pages': check_pages, 'site': check_site}[sys.argv[1]](*sys.argv[2:])
+    if problems: sys.exit('\n'.join([*dict.fromkeys(problems), f'{len(problems)} problems']))
