@@ -9,7 +9,7 @@ __all__ = []
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from ..forms import form
+from ..forms import Unfit, fast
 from ..numerics import chunks
 from ..ops.dmsa import decoupled_attention, dmsa_update
 
@@ -100,24 +100,13 @@ def _living_heads(
     return alive.byte().topk(k).indices if 5*k*(n + 64) <= 4*h*n else None
 
 # %% ../../nbs/21_fast_dmsa.ipynb #8fb1859a
-def _fits_update(x, *others, **more):
-    "Does the form that leaves heads out take these, and if not, why?"
-    return (True, '') if x.device.type == 'cpu' else (False, 'a GPU would have to wait for which heads live')
-
-@form(dmsa_update, 'chunked', _fits_update)
-def _dmsa_update_chunked(
-    x:Tensor,                      # tokens `b n d`
-    Pi:Tensor,                     # membership `b h n`, ≥ 0
-    mask:Tensor|None,              # how much of each subspace takes part `b h`, 0: it is off; None: all of it
-    qkv:Tensor,                    # code map `hp d`
-    proj:Tensor,                   # output map `d hp`
-    qkv_bias:Tensor|None=None,     # of the codes `hp`
-    proj_bias:Tensor|None=None,    # of the output map `d`
-    sizes:Tensor|None=None,        # how many tokens each row stands for `b n`
-)->Tensor:                         # `b n d`
+@fast(dmsa_update, 'cpu')
+def _dmsa_of_living_heads(x, Pi, mask, qkv, proj, qkv_bias=None, proj_bias=None, sizes=None):
     "`dmsa_update`, for each sample from its living heads alone."
+    if torch.compiler.is_compiling(): raise Unfit('which heads live is known when it runs')
     given, heads = (x, Pi, mask, qkv, proj, qkv_bias, proj_bias, sizes), _living_heads(mask, x.shape[1])
-    if heads is None: return dmsa_update.plain(*given)
+    if heads is None: raise Unfit('all heads live, or nearly all')
     if heads.dim() == 1: return _same_heads(*given, heads)
     narrowed = torch.is_autocast_enabled('cpu') or len({t.dtype for t in (x, qkv, proj)}) > 1
-    return dmsa_update.plain(*given) if narrowed else _own_heads(*given, heads)
+    if narrowed: raise Unfit('its precisions differ, or autocast is on')
+    return _own_heads(*given, heads)
