@@ -8,7 +8,6 @@ __all__ = ['sketch', 'cholesky_basis', 'ridge_solve', 'ridge_project', 'projecto
 # %% ../../nbs/14_basis.ipynb #da171e38
 import torch
 from torch import Tensor
-from ..forms import operator
 from ..numerics import mix64, no_autocast, shift_right, splitmix64, widen
 
 # %% ../../nbs/14_basis.ipynb #83fda611
@@ -131,7 +130,6 @@ def ridge_matrix(
     return M + eps * torch.diag_embed(M.diagonal(dim1=-2, dim2=-1).clamp_min(next_to_nothing))
 
 # %% ../../nbs/14_basis.ipynb #809d171a
-@operator
 def ridge_solve(
     Y:Tensor,        # sketch `... d r`
     B:Tensor,        # right-hand sides `... r m`
@@ -166,7 +164,6 @@ def ridge_project(
     return project_rows(X.mT, Y, eps).mT
 
 # %% ../../nbs/14_basis.ipynb #fb268487
-@operator
 def projector(
     Y:Tensor,        # sketch `... d r`
     eps:float=1e-2,  # ridge ε ≥ 0

@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 from einops import rearrange
-from ..forms import form, operator
-from ..numerics import check_heads, check_tokens, log_sizes, no_autocast, plain_grad, widen
+from ..forms import Unfit, fast, operator
+from ..numerics import block_options, check_heads, check_tokens, log_sizes, no_autocast, plain_grad, refuse_mask, widen
 from ..rates import subspace_rate
 
 # %% ../../nbs/11_crate.ipynb #89c9fcfb
@@ -83,17 +83,11 @@ def attend_fused(
         if asked and not torch.compiler.is_compiling(): return _Fused.apply(q, k, v, bias, scale)
         return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale)
 
-# %% ../../nbs/11_crate.ipynb #0d947c43
-def fits_fused(
-    dropout:float,   # probability that an attention weight is dropped
-)->tuple:            # does PyTorch's kernel fit, and why not
-    "The fused form fits unless attention weights are dropped."
-    return (False, f'attention weights are dropped (dropout = {dropout})') if dropout else (True, '')
-
 # %% ../../nbs/11_crate.ipynb #0929d14e
-@form(subspace_attention, 'fused', lambda w, scale=None, sizes=None, dropout=0.: fits_fused(dropout))
+@fast(subspace_attention)
 def _subspace_attention_fused(w, scale=None, sizes=None, dropout=0.):
     "`subspace_attention` on PyTorch's fused kernel"
+    if dropout: raise Unfit(f'attention weights are dropped (dropout = {dropout})')
     _check_codes(w)
     return attend_fused(w, w, w, log_sizes(sizes, w), scale)
 
@@ -109,6 +103,7 @@ class MSSA(nn.Module):
         tied:bool=False,         # True: the output matrix is U (theory); False: one of its own, with bias (published)
         attn_drop:float=0.,      # dropout of attention weights
         proj_drop:float=0.,      # dropout of the update
+        **block,                 # what timm's blocks hand to every attention layer
     ):
         super().__init__()
         self.dim, self.num_heads, self.tied, self.attn_drop = dim, num_heads, tied, attn_drop
@@ -116,6 +111,7 @@ class MSSA(nn.Module):
         self.qkv = nn.Linear(dim, num_heads * head_dim, bias=qkv_bias)
         self.proj = None if tied else nn.Linear(num_heads * head_dim, dim)
         self.proj_drop = nn.Dropout(proj_drop)
+        block_options(self, block)
 
     def bases(self)->Tensor:
         "The subspaces U_k `h d p`: the rows of `qkv.weight`."
@@ -133,9 +129,13 @@ class MSSA(nn.Module):
 
     def forward(self,
         x:Tensor,                # tokens `b n d`
+        *,
         sizes:Tensor|None=None,  # how many tokens each row stands for `b n`; all 1 unless given
+        attn_mask:None=None,     # timm's blocks hand it on; any mask is refused
+        is_causal:bool=False,    # as well
     )->Tensor:                   # the update `b n d`
         "The update of the tokens."
+        refuse_mask(attn_mask, is_causal)
         check_tokens(x, self.dim)
         w = rearrange(self.qkv(x), 'b n (h p) -> b h n p', h=self.num_heads)
         y = subspace_attention(w, sizes=sizes, dropout=self.attn_drop if self.training else 0.)

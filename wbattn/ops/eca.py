@@ -13,7 +13,7 @@ from torch import nn, Tensor
 from einops import rearrange
 from fastcore.basics import patch
 from ..forms import operator
-from ..numerics import check_heads, check_tokens, no_autocast, widen
+from ..numerics import block_options, check_heads, check_tokens, no_autocast, refuse_mask, widen
 from .basis import cached_sketch, pooled_sketch, project_rows, projector
 from ..rates import coding_rate, subspace_rate
 
@@ -155,29 +155,34 @@ def _check_widths(
     dim:int,             # token width d
     num_heads:int,       # K
     head_dim:int|None,   # p, or None
-    rank:int,            # r
-)->int:                  # p
-    "Raise `ValueError` unless heads, width and rank fit; the head width."
+    rank:int|None,       # r, or None
+)->tuple:                # p, r
+    "Head width and rank; `ValueError` unless they fit."
     head_dim = check_heads(dim, num_heads, head_dim)
+    if rank is None: rank = max(1, min(20, head_dim // 2, dim // num_heads // 2))
     if rank < 1: raise ValueError(f'rank must be ≥ 1, got {rank}')
     if num_heads * rank > dim:
         raise ValueError(f'num_heads·rank must be ≤ dim for the expansion (ECA eq. 5), got {num_heads}·{rank} > {dim}: '
                          f'the largest rank is {dim // num_heads}')
     if rank > head_dim: raise ValueError(f'rank must be ≤ head_dim for the compression, got {rank} > {head_dim}')
-    return head_dim
+    return head_dim, rank
 
 # %% ../../nbs/15_eca.ipynb #eeb3987e
 def _omega(
-    x:Tensor,              # tokens `b n d`
-    sizes:Tensor|None,     # how many tokens each row stands for `b n`
-    r:int,                 # columns
-    seed:int,              # which Ω
-)->Tensor:                 # `n r`, or with sizes `b n r`
+    x:Tensor,                 # tokens `b n d`
+    sizes:Tensor|None,        # how many tokens each row stands for `b n`
+    r:int,                    # columns
+    seed:int,                 # which Ω
+    omega:Tensor|None=None,   # the sketch, if the caller has it
+)->Tensor:                    # `n r`, or with sizes `b n r`
     "The sketch for these tokens; rows that stand for several take several rows of it."
+    b, n = x.shape[:2]
     dtype = widen(x[:0]).dtype
-    if sizes is None: return cached_sketch(x.shape[1], r, seed, x.device, dtype)
-    if sizes.shape != x.shape[:2]:
-        raise ValueError(f'sizes must be b n = {tuple(x.shape[:2])}, got {tuple(sizes.shape)}')
+    if omega is not None:
+        if omega.shape in ((n, r), (b, n, r)): return omega
+        raise ValueError(f'omega must be n r = {(n, r)} or b n r = {(b, n, r)}, got {tuple(omega.shape)}')
+    if sizes is None: return cached_sketch(n, r, seed, x.device, dtype)
+    if sizes.shape != (b, n): raise ValueError(f'sizes must be b n = {(b, n)}, got {tuple(sizes.shape)}')
     return pooled_sketch(sizes.to(x.device), r, seed, dtype)
 
 # %% ../../nbs/15_eca.ipynb #7ff4706e
@@ -186,13 +191,15 @@ class Expand(nn.Module):
     def __init__(self,
         dim:int,           # token width d
         num_heads:int=8,   # K
-        rank:int=20,       # r, columns of the sketch per head; num_heads * rank ≤ dim
+        rank:int|None=None, # r, columns of the sketch per head, num_heads * rank ≤ dim; unless given 20, or half a head
         eps:float=1e-2,    # ridge ε, ≥ 0
         seed:int=0,        # which Ω
+        **block,           # what timm's blocks hand to every attention layer
     ):
         super().__init__()
-        _check_widths(dim, num_heads, dim, rank)
+        rank = _check_widths(dim, num_heads, dim, rank)[1]
         self.dim, self.rank, self.eps, self.seed = dim, num_heads * rank, eps, seed
+        block_options(self, block)
 
     def extra_repr(self)->str:
         "What `print` shows."
@@ -202,9 +209,13 @@ class Expand(nn.Module):
 @patch
 def forward(self:Expand,
     x:Tensor,                  # tokens `b n d`
+    *,
     sizes:Tensor|None=None,    # how many tokens each row stands for `b n`; all 1 unless given
+    attn_mask:None=None,       # timm's blocks hand it on; any mask is refused
+    is_causal:bool=False,      # as well
 )->Tensor:                      # (I − QQᵀ)x `b n d`
     "The part of each token outside the span of all."
+    refuse_mask(attn_mask, is_causal)
     check_tokens(x, self.dim)
     return expand(x, _omega(x, sizes, self.rank, self.seed), self.eps)
 
@@ -215,19 +226,21 @@ class Compress(nn.Module):
         dim:int,                 # token width d
         num_heads:int=8,         # K, subspaces
         head_dim:int|None=None,  # p, dim // num_heads unless given
-        rank:int=20,             # r, columns of the sketch; ≤ head_dim
+        rank:int|None=None,      # r, columns of the sketch, ≤ head_dim; unless given 20, or half a head
         eps:float=1e-2,          # ridge ε, ≥ 0
         projection:str='full',   # 'full', or 'diagonal' as in the published pseudocode
         eta:float=0.5,           # temperature η at the start, > 0
         seed:int=0,              # which Ω
+        **block,                 # what timm's blocks hand to every attention layer
     ):
         super().__init__()
-        self.head_dim = _check_widths(dim, num_heads, head_dim, rank)
+        self.head_dim, rank = _check_widths(dim, num_heads, head_dim, rank)
         _check_projection(projection)
         self.dim, self.num_heads, self.rank = dim, num_heads, rank
         self.eps, self.projection, self.seed = eps, projection, seed
         self.U = nn.Parameter(nn.init.orthogonal_(torch.empty(dim, num_heads * self.head_dim)))
         self.eta_raw = nn.Parameter(torch.tensor(_inverse_softplus(eta)))
+        block_options(self, block)
 
     @property
     def eta(self)->Tensor:
@@ -255,14 +268,19 @@ def _call(self:Compress, f, x, sizes):
 @patch
 def forward(self:Compress,
     x:Tensor,                  # tokens `b n d`
+    *,
     sizes:Tensor|None=None,    # how many tokens each row stands for `b n`; all 1 unless given
+    attn_mask:None=None,       # timm's blocks hand it on; any mask is refused
+    is_causal:bool=False,      # as well
 )->Tensor:                      # what compression takes away `b n d`
     "The sum of ECA eq. (8)."
+    refuse_mask(attn_mask, is_causal)
     return self._call(compress, x, sizes)
 
 @patch
 def membership(self:Compress,
     x:Tensor,                  # tokens `b n d`
+    *,
     sizes:Tensor|None=None,    # how many tokens each row stands for `b n`; all 1 unless given
 )->Tensor:                      # Π `b h n`, sums to one over h
     "How much each token belongs to each subspace (ECA eq. 7)."
@@ -276,16 +294,17 @@ class ECAttention(nn.Module):
         dim:int,                 # token width d
         num_heads:int=8,         # K, subspaces
         head_dim:int|None=None,  # p, dim // num_heads unless given
-        rank:int=20,             # r, sketch columns per head; num_heads * rank ≤ dim and rank ≤ head_dim
+        rank:int|None=None,      # r, sketch columns per head, ≤ head_dim, num_heads * rank ≤ dim; unless given 20, or half a head
         eps:float=1e-2,          # ridge ε of the bases, ≥ 0
         positive:bool=True,      # keep α and β positive by a softplus
         projection:str='full',   # 'full', or 'diagonal' as in the published pseudocode
         alpha:float=0.1,         # α at the start (the paper's η₁), > 0 if positive
         beta:float=0.1,          # β at the start (η₂), > 0 if positive
         seed:int=0,              # which Ω
+        **block,                 # what timm's blocks hand to every attention layer
     ):
         super().__init__()
-        head_dim = _check_widths(dim, num_heads, head_dim, rank)
+        head_dim, rank = _check_widths(dim, num_heads, head_dim, rank)
         self.expand = Expand(dim, num_heads, rank, eps, seed)
         self.compress = Compress(dim, num_heads, head_dim, rank, eps, projection, seed=seed)
         self.positive = positive
@@ -293,6 +312,7 @@ class ECAttention(nn.Module):
             raise ValueError(f'alpha and beta must be > 0 with positive=True, got {alpha} and {beta}')
         start = _inverse_softplus if positive else float
         self.alpha_raw, self.beta_raw = (nn.Parameter(torch.tensor(start(v))) for v in (alpha, beta))
+        block_options(self, block)
 
     def _strength(self, raw): return F.softplus(raw) if self.positive else raw
 
@@ -314,13 +334,17 @@ class ECAttention(nn.Module):
 @patch
 def forward(self:ECAttention,
     x:Tensor,                  # tokens `b n d`
+    *,
     sizes:Tensor|None=None,    # how many tokens each row stands for `b n`, neighbours in order; all 1 unless given
-    omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`, for tokens that were no neighbours: see `carried`
+    omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`, for tokens that were no neighbours: see `token_kwargs`
+    attn_mask:None=None,       # timm's blocks hand it on; any mask is refused
+    is_causal:bool=False,      # as well
 )->Tensor:                      # the update `b n d`; the block adds it to x
     "α·expand(x) − β·compress(x), with one sketch for both."
     c = self.compress
+    refuse_mask(attn_mask, is_causal)
     check_tokens(x, c.dim)
-    if omega is None: omega = _omega(x, sizes, self.expand.rank, c.seed)
+    omega = _omega(x, sizes, self.expand.rank, c.seed, omega)
     return eca_update(x, c.bases(), omega, self.alpha, self.beta, c.eta, c.eps, c.rank, c.projection)
 
 # %% ../../nbs/15_eca.ipynb #1b58d30c
@@ -332,17 +356,19 @@ def bases(self:ECAttention)->Tensor:   # U `h d p`
 @patch
 def membership(self:ECAttention,
     x:Tensor,                  # tokens `b n d`
+    *,
     sizes:Tensor|None=None,    # how many tokens each row stands for `b n`, neighbours in order; all 1 unless given
     omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`
 )->Tensor:                     # Π `b h n`, sums to one over h
     "How much each token belongs to each subspace (ECA eq. 7)."
     c = self.compress
-    if omega is None: return c.membership(x, sizes)
+    if omega is None: return c.membership(x, sizes=sizes)
     check_tokens(x, c.dim)
-    return eca_membership(x, c.bases(), omega[..., :c.rank], c.eta, c.eps, c.projection)
+    omega = _omega(x, sizes, self.expand.rank, c.seed, omega)[..., :c.rank]
+    return eca_membership(x, c.bases(), omega, c.eta, c.eps, c.projection)
 
 @patch
-def carried(self:ECAttention,
+def token_kwargs(self:ECAttention,
     x:Tensor,   # tokens before merging `b n d`
 )->dict:        # name of an argument → what each token brings to it `n r`, and how merging combines it
     "Rows of Ω: a token that stands for several takes the sum of theirs."
