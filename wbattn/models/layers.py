@@ -190,7 +190,7 @@ class Block(nn.Module):
     "The update of an operator, added to the tokens; then a second half of the same form."
     def __init__(self,
         dim:int,                     # width of a token
-        attn:nn.Module,              # attention operator: `attn(x, sizes)` is the update
+        attn:nn.Module,              # attention operator: `attn(x, sizes=sizes)` is the update
         norm_layer:Callable=partial(nn.LayerNorm, eps=1e-6), # `norm_layer(dim)`
         drop_path:float=0.,          # probability that a sample skips a half, in training
         init_values:float|None=None, # start of LayerScale's γ₁, γ₂; None or 0: no LayerScale
@@ -211,16 +211,17 @@ class Block(nn.Module):
         sizes:Tensor|None=None, # how many tokens each row stands for `b n`
     )->Tensor:                  # tokens `b n d`
         "Both halves of the block."
-        x = x + self.drop_path1(self.ls1(self.attn(self.norm1(x), sizes)))
+        x = x + self.drop_path1(self.ls1(self.attn(self.norm1(x), sizes=sizes)))
         if self.mlp is None: return x
         y = self.mlp(self.norm2(x))
         return x + self.drop_path2(self.ls2(y)) if self.mlp_residual else y
 
 # %% ../../nbs/30_layers.ipynb #08a074fa
-def _per_head(m, heads):
-    "Weight `h p d` and bias `h p` of a linear map, in at least single precision; zeros for no bias."
-    W = rearrange(widen(m.weight), '(h p) d -> h p d', h=heads)
-    return W, W.new_zeros(W.shape[:2]) if m.bias is None else rearrange(widen(m.bias), '(h p) -> h p', h=heads)
+def _with_bias(m, heads):
+    "Weights of a linear map, its bias as a last column `h p d+1`, in at least single precision."
+    W = widen(m.weight)
+    bias = W.new_zeros(len(W)) if m.bias is None else widen(m.bias)
+    return rearrange(torch.cat([W, bias[:, None]], 1), '(h p) d -> h p d', h=heads)
 
 # %% ../../nbs/30_layers.ipynb #cb333fc5
 class ClassAttention(ClassAttn):
@@ -230,31 +231,32 @@ class ClassAttention(ClassAttn):
         sizes:Tensor|None=None, # how many tokens each row stands for `b n`; all 1 unless given
     )->Tensor:                  # update of the class token `b 1 d`
         "What the class token gathers from all tokens."
-        q = rearrange(self.q(x[:, :1]), 'b i (h p) -> b h i p', h=self.num_heads)
+        q = rearrange(self.q(x[:, :1]), 'b 1 (h p) -> b h p', h=self.num_heads)
         bare = _bare(self.k) and _bare(self.v)
         y = self._one_query(q, x, sizes) if bare else self._keys_values(q, x, sizes)
-        return self.proj_drop(self.proj(rearrange(y, 'b h i p -> b i (h p)').to(q.dtype)))
+        return self.proj_drop(self.proj(rearrange(y, 'b h p -> b 1 (h p)').to(q.dtype)))
+
+    def _attend(self, q, k, v, sizes):
+        "Softmax attention whose keys count as often as their rows stand for tokens."
+        drop = self.attn_drop.p if self.training else 0.
+        return F.scaled_dot_product_attention(q, k, v, log_sizes(sizes, k), drop, scale=self.scale)
 
 # %% ../../nbs/30_layers.ipynb #0cb74bbc
 @patch
 def _one_query(self:ClassAttention, q, x, sizes):
-    "The query taken to the tokens, and their weighted sum taken to the values."
-    (Wk, bk), (Wv, bv) = (_per_head(m, self.num_heads) for m in (self.k, self.v))
+    "The queries taken to the tokens, and their weighted sums taken to the values."
+    Wk, Wv = (_with_bias(m, self.num_heads) for m in (self.k, self.v))
     with no_autocast(x):
-        q, x = widen(q)*self.scale, widen(x)
-        asked = einsum(q, Wk, 'b h i p, h p d -> b h i d')
-        logits = einsum(asked, x, 'b h i d, b n d -> b h i n') + (q*bk[:, None]).sum(-1, keepdim=True)
-        if sizes is not None: logits = logits + log_sizes(sizes, x)
-        a = self.attn_drop(logits.softmax(-1))
-        gathered = einsum(a, x, 'b h i n, b n d -> b h i d')
-        return einsum(gathered, Wv, 'b h i d, h p d -> b h i p') + a.sum(-1, keepdim=True)*bv[:, None]
+        tokens = F.pad(widen(x), (0, 1), value=1.)[:, None]                      # b 1 n d+1
+        asked = einsum(widen(q), Wk, 'b h p, h p d -> b h d')[:, None]
+        gathered = self._attend(asked, tokens, tokens, sizes)[:, 0]
+        return einsum(gathered, Wv, 'b h d, h p d -> b h p')
 
 @patch
 def _keys_values(self:ClassAttention, q, x, sizes):
     "The same with a key and a value for every token, for maps that can't be taken apart."
     k, v = (rearrange(m(x), 'b n (h p) -> b h n p', h=self.num_heads) for m in (self.k, self.v))
-    drop = self.attn_drop.p if self.training else 0.
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=log_sizes(sizes, k), dropout_p=drop)
+    return self._attend(q[:, :, None], k, v, sizes)[:, :, 0]
 
 # %% ../../nbs/30_layers.ipynb #228b191e
 def class_attention_block(

@@ -6,15 +6,13 @@
 __all__ = ['lra_zoo', 'WhiteBoxEncoder']
 
 # %% ../../nbs/33c_longrange_models.ipynb #d5a003c3
-from functools import partial
 from typing import Callable
 import torch
 from fastcore.basics import patch
-from timm.models import build_model_with_cfg, generate_default_cfgs, register_model
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 from .layers import Block
-from .transformer import block_halves
+from .transformer import TimmModel, _check_sizes, block_halves
+from .zoo import register
 
 # %% ../../nbs/33c_longrange_models.ipynb #51ffec9d
 class PostNormBlock(Block):
@@ -24,7 +22,7 @@ class PostNormBlock(Block):
         sizes:Tensor|None=None, # how many symbols each row stands for `b n`
     )->Tensor:                  # tokens `b n d`
         "Both halves of the block."
-        x = self.norm1(x + self.drop_path1(self.ls1(self.attn(x, sizes))))
+        x = self.norm1(x + self.drop_path1(self.ls1(self.attn(x, sizes=sizes))))
         if self.mlp is None: return x
         y = self.mlp(x)
         return self.norm2(x + self.drop_path2(self.ls2(y)) if self.mlp_residual else y)
@@ -32,25 +30,16 @@ class PostNormBlock(Block):
 # %% ../../nbs/33c_longrange_models.ipynb #96e6cba8
 def _make_block(dim, halves, pre_norm, drop_rate, init_values):
     "One block of the kind asked for."
-    kind = Block if pre_norm else PostNormBlock
-    block = kind(dim, init_values=init_values, **halves)
-    block.drop_path1 = nn.Dropout(drop_rate)
-    if hasattr(block, 'drop_path2'): block.drop_path2 = nn.Dropout(drop_rate)
+    block = (Block if pre_norm else PostNormBlock)(dim, init_values=init_values, **halves)
+    for name in ('drop_path1', 'drop_path2'):
+        if hasattr(block, name): setattr(block, name, nn.Dropout(drop_rate))
     return block
 
-# %% ../../nbs/33c_longrange_models.ipynb #c6bd18fe
-def _check_sizes(**sizes):
-    for k, v in sizes.items():
-        low = 0 if k == 'num_classes' else 1
-        if v < low: raise ValueError(f'{k} must be >= {low}, got {v}')
-    if sizes['embed_dim'] % sizes['num_heads']:
-        raise ValueError(f"embed_dim={sizes['embed_dim']} must be divisible by num_heads={sizes['num_heads']}")
-    if sizes['documents'] > 2: raise ValueError(f"documents must be 1 or 2, got {sizes['documents']}")
-
 # %% ../../nbs/33c_longrange_models.ipynb #b4b31849
-class WhiteBoxEncoder(nn.Module):
+class WhiteBoxEncoder(TimmModel):
     "Symbols, positions, blocks around any operator, a mean, a class."
-    grad_checkpointing = False
+    saved_args = 'num_classes', 'vocab_size', 'max_len', 'documents'
+    kwargs_filter = 'global_pool', 'in_chans', 'img_size'
     def __init__(self,
         attn:str|Callable='tssa',    # operator: a name in `attn_layers`, or a constructor
         mlp:str|Callable|None='mlp', # second half of a block: a name in `mlp_layers`, or a constructor
@@ -67,8 +56,8 @@ class WhiteBoxEncoder(nn.Module):
         **kwargs                     # `mlp_*`: of the second half, without `mlp_`; others: of the operator
     ):
         super().__init__()
-        _check_sizes(vocab_size=vocab_size, max_len=max_len, num_classes=num_classes, documents=documents,
-                     embed_dim=embed_dim, depth=depth, num_heads=num_heads)
+        _check_sizes(embed_dim, num_heads, vocab_size=vocab_size, max_len=max_len, num_classes=num_classes, depth=depth)
+        if documents not in (1, 2): raise ValueError(f'documents must be 1 or 2, got {documents}')
         self.vocab_size, self.max_len, self.documents = vocab_size, max_len, documents
         self.embed_dim = self.num_features = self.head_hidden_size = embed_dim
         self.num_classes = num_classes
@@ -77,14 +66,15 @@ class WhiteBoxEncoder(nn.Module):
         if attn == 'dmsa': kwargs.setdefault('rope', False)   # positions are learned, and padding has none
         if attn == 'eca': kwargs.setdefault('rank', min(20, embed_dim//num_heads))
         halves = block_halves(attn, mlp, embed_dim, num_heads, None, kwargs)
-        blocks = [_make_block(embed_dim, halves(i), pre_norm, drop_rate, init_values) for i in range(depth)]
-        self.blocks = nn.ModuleList(blocks)
+        def block(i): return _make_block(embed_dim, halves(i), pre_norm, drop_rate, init_values)
+        self.blocks = nn.ModuleList([block(i) for i in range(depth)])
         self.norm = nn.LayerNorm(embed_dim, eps=1e-6) if pre_norm else nn.Identity()
         self.head = self._make_head(num_classes)
-        self.apply(_init)
+        self.apply(self._start)
 
 # %% ../../nbs/33c_longrange_models.ipynb #ee381848
-def _init(m):
+@patch
+def _start(self:WhiteBoxEncoder, m):
     "Small normal numbers for tables and linear maps; operators keep what they have beside."
     if isinstance(m, (nn.Linear, nn.Embedding)): nn.init.trunc_normal_(m.weight, std=.02)
     if isinstance(m, nn.Linear) and m.bias is not None: nn.init.zeros_(m.bias)
@@ -104,12 +94,12 @@ def check(self:WhiteBoxEncoder,
     ids:Tensor, # `b n`, or `b 2 n` for two documents
 ):
     "Refuse ids that are no symbols, or too many."
-    dims = self.documents + 1
-    if ids.dim() != dims or ids.is_floating_point() or (dims == 3 and ids.shape[1] != 2):
-        form = '(b, n)' if dims == 2 else '(b, 2, n)'
+    pairs = self.documents == 2
+    if ids.dim() != 2 + pairs or ids.is_floating_point() or (pairs and ids.shape[1] != 2):
+        form = '(b, 2, n)' if pairs else '(b, n)'
         raise ValueError(f'expected whole numbers of shape {form}, got {ids.dtype} of shape {tuple(ids.shape)}')
-    if ids.shape[-1] > self.max_len: raise ValueError(f'sequences of {ids.shape[-1]} symbols; expected at most max_len={self.max_len}')
-    if not ids.numel(): raise ValueError(f'expected at least one symbol, got shape {tuple(ids.shape)}')
+    if not 1 <= ids.shape[-1] <= self.max_len:
+        raise ValueError(f'sequences of {ids.shape[-1]} symbols; expected at least one symbol and at most max_len={self.max_len}')
     low, high = int(ids.min()), int(ids.max())
     if low < 0 or high >= self.vocab_size:
         raise ValueError(f'id {low if low < 0 else high}; expected 0 to {self.vocab_size - 1}')
@@ -118,27 +108,21 @@ def check(self:WhiteBoxEncoder,
 @patch
 def forward_features(self:WhiteBoxEncoder,
     ids:Tensor, # `b n`, whole numbers, 0 for padding
-)->tuple[Tensor, Tensor]: # tokens `b n d`; 1 for a symbol and 0 for padding `b n`
+)->tuple[Tensor, Tensor]: # tokens `b n d`; True for a symbol and False for padding `b n`
     "Symbols, positions, blocks, norm."
-    there = ids != 0
-    sizes = None if there.all() else there.to(self.token_embed.weight.dtype)
+    padding_mask = ids != 0
+    sizes = None if padding_mask.all() else padding_mask.to(self.token_embed.weight.dtype)
     x = self.drop(self.token_embed(ids) + self.pos_embed.weight[:ids.shape[1]])
-    for block in self.blocks: x = self._run(block, x, sizes)
-    return self.norm(x), there
-
-@patch
-def _run(self:WhiteBoxEncoder, block, x, sizes):
-    "One block, by gradient checkpointing where it is on."
-    if self.grad_checkpointing and torch.is_grad_enabled(): return checkpoint(block, x, sizes, use_reentrant=False)
-    return block(x, sizes)
+    for block in self.blocks: x = self._run(block, x, sizes=sizes)
+    return self.norm(x), padding_mask
 
 # %% ../../nbs/33c_longrange_models.ipynb #f20ae41b
 def mean_of_symbols(
-    x:Tensor,     # tokens `b n d`
-    there:Tensor, # `b n`: 1 for a symbol, 0 for padding
-)->Tensor:        # `b d`; zeros where there is no symbol at all
+    x:Tensor,            # tokens `b n d`
+    padding_mask:Tensor, # `b n`: True for a symbol, False for padding
+)->Tensor:               # `b d`; zeros where there is no symbol at all
     "The mean over what is no padding."
-    weight = there.to(x.dtype).unsqueeze(-1)
+    weight = padding_mask.to(x.dtype).unsqueeze(-1)
     return (x*weight).sum(1)/weight.sum(1).clamp(min=1)
 
 @patch
@@ -163,44 +147,11 @@ def forward(self:WhiteBoxEncoder,
 
 # %% ../../nbs/33c_longrange_models.ipynb #6a17f450
 @patch
-@torch.jit.ignore
-def get_classifier(self:WhiteBoxEncoder)->nn.Module:
-    "The head."
-    return self.head
-
-@patch
-def reset_classifier(self:WhiteBoxEncoder,
-    num_classes:int,           # 0 removes the head
-    global_pool:str|None=None, # (timm's; there is one pooling)
-):
-    "A fresh head, on the same device and in the same precision."
-    if num_classes < 0: raise ValueError(f'num_classes must be >= 0, got {num_classes}')
-    p = self.token_embed.weight
-    self.num_classes, self.head = num_classes, self._make_head(num_classes)
-    self.head.apply(_init).to(p.device, p.dtype).train(self.training)
-
-@patch
-@torch.jit.ignore
-def no_weight_decay(self:WhiteBoxEncoder)->set[str]:
-    "Positions, and what an operator names itself."
-    named = [(n, m) for n, m in self.blocks.named_modules() if hasattr(m, 'no_weight_decay')]
-    return {'pos_embed.weight'} | {f'blocks.{n}.{p}' for n, m in named for p in m.no_weight_decay()}
-
-@patch
-@torch.jit.ignore
 def group_matcher(self:WhiteBoxEncoder,
     coarse:bool=False, # timm's flag; there is one grouping
 )->dict:               # patterns of names
     "Parameter names by depth, for layer-wise learning rates."
     return dict(stem=r'^token_embed|^pos_embed', blocks=[(r'^blocks\.(\d+)', None), (r'^norm', (99999,))])
-
-@patch
-@torch.jit.ignore
-def set_grad_checkpointing(self:WhiteBoxEncoder,
-    enable:bool=True, # False: keep everything
-):
-    "Keep only the blocks' inputs for the backward pass."
-    self.grad_checkpointing = enable
 
 # %% ../../nbs/33c_longrange_models.ipynb #813458be
 def _size(depth, embed_dim, num_heads, hidden, drop_rate, **task):
@@ -216,26 +167,8 @@ lra_zoo = dict(
     wb_lra_small=_size(2, 64, 4, 128, 0., max_len=2000, num_classes=10))
 
 # %% ../../nbs/33c_longrange_models.ipynb #af81cf60
-def _cfg(name):
+def _cfg(row):
     "What timm keeps about a model; no weights are published."
-    args = lra_zoo[name]
-    return dict(url='', num_classes=args['num_classes'], input_size=(1, 1, args['max_len']), classifier='head', first_conv=None)
+    return dict(url='', num_classes=row['num_classes'], input_size=(1, 1, row['max_len']), classifier='head', first_conv=None)
 
-default_cfgs = generate_default_cfgs({name: _cfg(name) for name in lra_zoo})
-_not_args = {'pretrained_cfg', 'pretrained_cfg_overlay', 'cache_dir', 'features_only'}
-_pictures = 'global_pool', 'in_chans', 'img_size'         # what timm says to models by itself
-
-def _entrypoint(name):
-    "The function that timm calls to build the model of that name."
-    def make(pretrained=False, **kwargs):
-        model = build_model_with_cfg(WhiteBoxEncoder, name, pretrained, kwargs_filter=_pictures, **lra_zoo[name] | kwargs)
-        model.model_args = {k: v for k, v in kwargs.items() if k not in _not_args}
-        return model
-    make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"A registered model: {', '.join(f'{k}={v}' for k, v in lra_zoo[name].items())}."
-    return make
-
-def _register():
-    for name in lra_zoo: globals()[name] = register_model(_entrypoint(name))
-
-_register()
+register(WhiteBoxEncoder, lra_zoo, {name: _cfg(row) for name, row in lra_zoo.items()})
