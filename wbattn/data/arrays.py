@@ -8,6 +8,7 @@ __all__ = ['array_dls', 'digits_dls']
 # %% ../../nbs/40_arrays.ipynb #88306004
 import random
 import numpy as np, torch
+from dataclasses import dataclass
 from functools import partial
 from torch import Tensor
 from fastcore.basics import chunked, patch
@@ -17,7 +18,7 @@ from fastai.data.transforms import Category, CategoryMap, Normalize
 from fastai.losses import CrossEntropyLossFlat
 from fastai.torch_core import TensorCategory, TensorImage, TensorImageBW, default_device, explode_types, to_device
 from fastai.vision.augment import AffineCoordTfm, PadMode, affine_mat, rotate_mat, zoom_mat
-import fastai.vision.data  # how fastai draws a batch of images
+import fastai.vision.data, fastai.vision.learner  # noqa: F401, how fastai draws images and results
 from ..checks import check_value, whole
 
 # %% ../../nbs/40_arrays.ipynb #b39a4aad
@@ -25,7 +26,6 @@ class LabelledImages:
     "Images with labels, handed out in batches; a subclass defines `batch` and `like`."
     n_inp, loss_func = 1, CrossEntropyLossFlat()
     dtype = torch.float32 # of the images
-    skipped = ()          # images that turned out to be unreadable
     def __init__(self,
         n,          # number of images
         y=None,     # labels `n`, integers in [0, classes), or None where they are unknown
@@ -91,13 +91,17 @@ class ImageArrays(LabelledImages):
         super().__init__(len(x), y, vocab, x.shape[1:], split_idx)
 
     def batch(self,
-        idxs,     # numbers of images
-        seed=None # (for images that are augmented one by one)
-    )->tuple:     # images `b c h w`, and labels `b` where they are known
+        idxs  # numbers of images
+    )->tuple: # images `b c h w`, and labels `b` where they are known
         "The items at `idxs`."
         return (self.x[idxs],) if self.y is None else (self.x[idxs], self.y[idxs])
 
 # %% ../../nbs/40_arrays.ipynb #59234a0f
+@patch
+def new_empty(self:ImageArrays):
+    "No images with the same classes, as `export` stores them."
+    return type(self)(self.x[:0], None if self.y is None else self.y[:0], self.vocab, self.split_idx)
+
 @patch
 def like(self:ImageArrays,
     items # images `n c h w` or `n h w`, a list of such, or an ImageArrays
@@ -126,8 +130,9 @@ class BatchDL(TfmdDL):
 # %% ../../nbs/40_arrays.ipynb #e00b8123
 class ImageLoaders(DataLoaders):
     "Training and validation loader, and a test loader where there is one."
-    name, parts = '', () # of the data set, and of what is trained, validated and tested on
-    mean, std = 0., 1.   # what images are normalised with
+    name, parts = '', ()           # of the data set, and of what is trained, validated and tested on
+    mean, std = 0., 1.             # what images are normalised with
+    in_chans, img_size = 1, (1, 1) # channels, (height, width)
     augmentation = None
     @property
     def test(self): return self.loaders[2] if len(self.loaders) > 2 else None
@@ -135,30 +140,50 @@ class ImageLoaders(DataLoaders):
     def test_ds(self): return self.test.dataset if self.test else None
     @property
     def num_classes(self): return len(self.train_ds.vocab)
-    @property
-    def in_chans(self): return self.train_ds.shape[0]
-    @property
-    def img_size(self): return tuple(self.train_ds.shape[1:])
-    @property
-    def skipped(self): return sorted({f for dl in self.loaders for f in dl.dataset.skipped})
+
+# %% ../../nbs/40_arrays.ipynb #bbbaf297
+@dataclass(frozen=True)
+class Task:
+    "What training, commands and reports must know of data."
+    kind:str        # 'images', 'text' or 'sequences'
+    unit:str        # what there is many of, in words
+    model_args:dict # arguments of a model that fits
+    metrics:tuple   # names of what is reported after each epoch
+    config:dict     # what is written beside weights, in the form of timm's `pretrained_cfg`
+
+# %% ../../nbs/40_arrays.ipynb #3c90c69b
+@patch(as_prop=True)
+def task(self:ImageLoaders)->Task:
+    "Pictures and their classes."
+    a, stats = self.augmentation, dict(mean=np.atleast_1d(self.mean).tolist(), std=np.atleast_1d(self.std).tolist())
+    config = stats | dict(label_names=[str(o) for o in self.train_ds.vocab])
+    if a is not None: config |= dict(crop_pct=a.crop_pct, crop_mode=a.crop_mode,
+                                     interpolation='bilinear' if a.interpolation == 'random' else a.interpolation)
+    args = dict(num_classes=self.num_classes, in_chans=self.in_chans, img_size=tuple(self.img_size))
+    return Task('images', 'images', args, ('accuracy',) if self.num_classes <= 10 else ('accuracy', 'top5'), config)
 
 # %% ../../nbs/40_arrays.ipynb #02fe28e3
 @patch
 def test_dl(self:ImageLoaders,
-    items,             # new images: whatever the validation part's like takes, or a data set
-    rm_type_tfms=None, # (fastai's, not needed here)
-    with_labels=False, # (fastai's, not needed here)
-    num_workers=0,     # processes
+    items,             # new images: whatever the validation part takes, or a data set
+    rm_type_tfms=None, # (fastai's)
+    with_labels=False, # (fastai's)
     **kwargs           # of fastai's TfmdDL.new
 ):
     "A loader over new images, treated as for evaluation."
-    return self.valid.new(self.valid_ds.like(items), num_workers=num_workers, **kwargs)
+    if not hasattr(self.valid_ds, 'like'): return super(ImageLoaders, self).test_dl(items, rm_type_tfms, with_labels, **kwargs)
+    return self.valid.new(self.valid_ds.like(items), **kwargs)
+
+@patch
+def new_empty(self:ImageLoaders):
+    "The same loaders without data."
+    res = super(ImageLoaders, self).new_empty()
+    res.__dict__ = self.__dict__ | dict(loaders=res.loaders)
+    return res
 
 @patch
 def close(self:ImageLoaders):
-    "Stop the worker processes."
-    for dl in self.loaders:
-        if hasattr(dl, 'close'): dl.close()
+    "Nothing is left to stop: fastai's workers end with their epoch."
 
 # %% ../../nbs/40_arrays.ipynb #86f7d30d
 def as_loaders(
@@ -208,7 +233,8 @@ def array_dls(
         tfms = [*(batch_tfms if i == 0 else ()), Normalize(*(o.clone() for o in stats))]
         return BatchDL(ds, **part_args(ds, bs, val_bs or 4*bs), num_workers=0, after_batch=tfms)
     dls = [loader(i, x, y) for i, (x, y) in enumerate(parts)]
-    return as_loaders(dls, seed, device, name=name, mean=mean, std=std)
+    shape = dls[0].dataset.shape
+    return as_loaders(dls, seed, device, name=name, mean=mean, std=std, in_chans=shape[0], img_size=shape[1:])
 
 # %% ../../nbs/40_arrays.ipynb #59d1a3f4
 def _shuffled_classes(
@@ -246,6 +272,7 @@ def holdout_split(
         n = max(round(fraction*len(idx)), 1)
         out.append(idx[:min(n, len(idx) - 1)])
     out = np.sort(np.concatenate(out))
+    if not len(out): raise ValueError("one image of each class leaves none to validate on; expected at least two of a class")
     return np.setdiff1d(np.arange(len(y)), out), out
 
 # %% ../../nbs/40_arrays.ipynb #5102e6a5

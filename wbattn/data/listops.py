@@ -222,9 +222,6 @@ def listops_dls(
                         device, name='listops', record=record)
 
 # %% ../../nbs/48d_listops.ipynb #e9a0f630
-_drawn = ('img_size','augment','mean','std','on_corrupt','verify','download')
-_idle = "it lies in memory, so that worker processes would have nothing to do"
 DATASETS['listops'] = DataSet(
     title='ListOps of the Long Range Arena', images='96,000 + 2,000 → 2,000', classes=10, size=2000, make=listops_dls,
-    format='drawn by its description', url='https://github.com/google-research/long-range-arena',
-    lacks=dict.fromkeys(_drawn, "its formulas are drawn, not photographed") | dict(num_workers=_idle))
+    format='drawn by its description', url='https://github.com/google-research/long-range-arena')

@@ -103,7 +103,7 @@ def scenes(
 # %% ../../nbs/43b_scenes.ipynb #9dbcd5fa
 class _Masked(ImageArrays):
     "Images with labels, and masks beside them"
-    def batch(self, idxs, seed=None): return (*super().batch(idxs, seed), self.masks[idxs])
+    def batch(self, idxs): return (*super().batch(idxs), self.masks[idxs])
 
 # %% ../../nbs/43b_scenes.ipynb #430c5149
 SCENES_MEAN, SCENES_STD = (0.47, 0.46, 0.44), (0.18, 0.145, 0.155) # about those of the training part
