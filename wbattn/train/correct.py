@@ -16,10 +16,8 @@ from fastai.losses import CrossEntropyLossFlat
 from fastai.optimizer import Adam
 from fastprogress.fastprogress import progress_bar
 from torch import Tensor, nn
-from ..models.corrections import LHAC, SHAC
-from ..models.mergeable import Merging, scored, second_half
-from ..models.merging import TokenMerger, _arch
-from ..models.plans import MergePlan
+from ..models.corrections import LHAC, SHAC, scored
+from ..models.merging import MergePlan, MergeState, TokenMerger, _arch, second_half
 
 # %% ../../nbs/59_correct.ipynb #c12102de
 def pair_distortion(
@@ -47,15 +45,15 @@ def _next_scores(blocks, layer, y):
 def _distortions(merger, x):
     "For each layer that follows a merge: its number, the sum of distortions `h`, how many pairs"
     blocks, x = merger.model.blocks, merger._embed(x)
-    state = Merging(x.shape[1])
+    state = MergeState()
     for layer in range(len(blocks) - 1):
         y, plan = merger._attend(layer, x, state)
         if plan is not None:
             m = plan.merge(y, state.sizes)
             (q, k, scale), (qm, km, _) = _next_scores(blocks, layer, y), _next_scores(blocks, layer, m)
             yield layer + 1, *pair_distortion(plan, q, k, qm, km, scale)
-            y, state = m, state.after(plan)
-        elif state.source is not None: state = state.without_flags()
+            y = m
+        state = state.after(plan)
         x = second_half(blocks[layer], y)
 
 # %% ../../nbs/59_correct.ipynb #b39b9e48
@@ -96,7 +94,7 @@ def calibrate(
     return c
 
 # %% ../../nbs/59_correct.ipynb #21588de0
-class Unmerged(Callback):
+class DistillTargets(Callback):
     "Keeps the model in evaluation mode; with a loss that wants them, brings the predictions of the unmerged model."
     order = 10
     def before_train(self): self.learn.model.model.eval()
@@ -134,7 +132,7 @@ def learn_correction(
     loss = DistillLoss() if target == 'model' else CrossEntropyLossFlat(label_smoothing=.1)
     wanted = [p.requires_grad for p in merger.model.parameters()]
     merger.model.requires_grad_(False)
-    learn = Learner(dls, merger, loss_func=loss, opt_func=partial(Adam, decouple_wd=True), wd=wd, cbs=[Unmerged(), *cbs],
+    learn = Learner(dls, merger, loss_func=loss, opt_func=partial(Adam, decouple_wd=True), wd=wd, cbs=[DistillTargets(), *cbs],
                     splitter=lambda m: list(m.correction.parameters()))
     try:
         schedule = ParamScheduler({'lr': SchedCos(lr, 1e-6)})

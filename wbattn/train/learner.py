@@ -6,38 +6,113 @@
 __all__ = ['wb_learner']
 
 # %% ../../nbs/56_learner.ipynb #54775e49
-import math, sys, torch
+import math, numpy as np, sys, torch
+from dataclasses import dataclass
 import torch.nn.functional as F
 from functools import partial
 from itertools import islice
 from torch import nn
 from fastai.callback.channelslast import ChannelsLast
+from fastai.callback.core import CancelEpochException
 from fastai.callback.progress import ProgressCallback
+from fastai.callback.schedule import ParamScheduler, SchedCos, SchedLin, combine_scheds, combined_cos
 from fastai.callback.training import GradientClip
 from fastai.data.core import DataLoaders
 from fastai.data.transforms import get_c
 from fastai.imports import IN_NOTEBOOK
-from fastai.learner import Learner, Metric, SkipToEpoch, noop
-from fastai.losses import CrossEntropyLossFlat
+from fastai.learner import Learner, Metric
 from fastai.metrics import accuracy
+from fastai.optimizer import OptimWrapper
 from fastai.torch_core import num_distrib, rank_distrib
 from fastcore.basics import patch
 from fastcore.foundation import L
+from timm.optim import create_optimizer_v2, param_groups_layer_decay, param_groups_weight_decay
 from ..models import create, fit_positions
 from ..models.weights import differences
-from .callbacks import (Amp, Compile, EMA, EMAMetric, Mix, SampleLoss, SampleMean, StopOnNonFinite, TargetLoss,
-                                    TokenLabels, amp_mode, top5)
-from .logs import EpochLines, Speed
-from .optim import decay_groups, opt_func, schedule
-from .parallel import Accumulate, distribute
+from ..models.zoo import check_fits
+from .callbacks import (LOSSES, Accumulate, Amp, Compile, Distributed, EMA, EMAMetric, Mix, SampleLoss,
+    SampleMean, Speed, StopOnNonFinite, TokenLabels, amp_mode, top5)
 from .recipes import Recipe, get_recipe
+
+# %% ../../nbs/56_learner.ipynb #2dc6f94a
+def param_groups(
+    model:nn.Module,        # its no_weight_decay() is asked, if it has one
+    layer_decay:float=1.,   # learning rate of a layer over that of the layer after it, in (0, 1]
+    decay_all:bool=False,   # weight decay on every parameter
+)->list:                    # groups with `decay`, `lr_scale` (the share of the learning rate) and `head`
+    "Parameters without and with weight decay; one pair per layer if rates differ by layer, and one for the head."
+    exempt = tuple(getattr(model, 'no_weight_decay', tuple)())
+    if layer_decay == 1: groups = param_groups_weight_decay(model, 1., no_weight_decay_list=exempt)
+    else: groups = param_groups_layer_decay(model, 1., no_weight_decay_list=exempt, layer_decay=layer_decay)
+    of_head = {id(p) for p in getattr(model, 'head', nn.Identity()).parameters()}
+    def part(g, head): return [p for p in g['params'] if (id(p) in of_head) == head]
+    parts = [(g, head, part(g, head)) for head in (False, True) for g in groups]
+    return [dict(params=ps, decay=decay_all or g['weight_decay'] > 0, lr_scale=g.get('lr_scale', 1.), head=head)
+            for g, head, ps in parts if ps]
+
+# %% ../../nbs/56_learner.ipynb #def05a52
+class GroupOptim(OptimWrapper):
+    "A torch optimiser for fastai; groups with `decay=False` keep weight decay 0, `lr_scale` multiplies a group's rate."
+    def set_hyper(self,
+        k, # 'lr', 'wd', 'mom', …
+        v, # a number, one per group, or a slice of two
+    ):
+        "Set a number of all groups."
+        if not isinstance(v, slice): v = np.asarray(v, float).tolist() # plain numbers, not numpy's
+        super().set_hyper(k, v)
+        for g in self.opt.param_groups:
+            if k == 'wd' and not g.get('decay', True): g['weight_decay'] = 0.
+            if k == 'lr': g['lr'] *= g.get('lr_scale', 1.)
+    @property
+    def hypers(self): # numbers only: these get logged
+        return [{k: v for k, v in h.items() if type(v) in (int, float)} for h in super().hypers]
+
+# %% ../../nbs/56_learner.ipynb #354e3eec
+def opt_func(
+    recipe:Recipe, # its opt, wd, moms, sqr_mom and opt_eps are used
+):                 # groups of parameters, lr → optimiser
+    "The recipe's optimiser, for fastai's Learner."
+    more = dict(eps=recipe.opt_eps, fused=True) if recipe.opt == 'adamw' else {}
+    def make(groups, lr):
+        betas = recipe.moms[0], recipe.sqr_mom
+        opt = GroupOptim(opt=create_optimizer_v2(list(groups), recipe.opt, lr=float(lr), betas=betas, **more))
+        opt.set_hypers(lr=lr, wd=recipe.wd)
+        return opt
+    return make
+
+# %% ../../nbs/56_learner.ipynb #6c39644c
+class StepScheduler(ParamScheduler):
+    "fastai's schedules, moved once per step of the optimiser."
+    def before_batch(self):
+        if self.learn.iter % getattr(self.learn, 'accum', 1) == 0: super().before_batch()
+
+# %% ../../nbs/56_learner.ipynb #dfbc0bc1
+def _fall(name, lr, last, pct):
+    "The learning rate behind a warm-up that takes the part `pct` of a run."
+    if name == 'linear': return SchedLin(lr, last)
+    if name == 'inverse_sqrt': return lambda part: lr*(pct/(pct + part*(1 - pct)))**0.5
+    return SchedCos(lr, last)
+
+# %% ../../nbs/56_learner.ipynb #c16292cc
+def schedule(
+    recipe:Recipe,        # its schedule, warm-up, first and last rates are used
+    lr:float=None,        # highest learning rate; None: the recipe's
+    epochs:int=None,      # of the whole run; None: the recipe's
+)->StepScheduler:
+    "The recipe's schedules of learning rate and momentum, as a callback."
+    r, lr, epochs = recipe, lr or recipe.peak_lr, epochs or recipe.epochs
+    pct = r.warmup if r.warmup_epochs is None else min(r.warmup_epochs/epochs, 0.5)
+    pct = min(max(pct, 1e-9), 1 - 1e-6)
+    first = lr/r.div if r.warmup_lr is None else r.warmup_lr
+    last = lr/r.div_final if r.min_lr is None else r.min_lr
+    if r.schedule == 'one_cycle':
+        return StepScheduler(dict(lr=combined_cos(pct, first, lr, last), mom=combined_cos(pct, *r.moms)))
+    return StepScheduler(dict(lr=combine_scheds([pct, 1 - pct], [SchedLin(first, lr), _fall(r.schedule, lr, last, pct)])))
 
 # %% ../../nbs/56_learner.ipynb #1a4caa53
 class WBLearner(Learner):
-    "A fastai `Learner` that knows its recipe and can begin anywhere in a run."
-    recipe, arch, accum, fitting = None, None, 1, False
-    stop = 0                              # the signal that asked to stop, see stop_on_signals
-    first_epoch, skip, after_skip = 0, 0, noop # epochs and batches that are done, what to do after those batches
+    "A fastai `Learner` that knows its recipe and can begin at any epoch."
+    recipe, arch, accum, fitting, first_epoch = None, None, 1, False, 0
     def fit(self,
         *args,   # fastai's: epochs, lr, …
         **kwargs # fastai's: wd, cbs, …
@@ -49,48 +124,29 @@ class WBLearner(Learner):
     @property
     def epoch_batches(self)->int:
         "Batches of an epoch: as many as make whole steps."
-        n = len(self.dls.train)
-        return n - n % self.accum
-
-# %% ../../nbs/56_learner.ipynb #209e9427
-class StartAt(SkipToEpoch):
-    "fastai's, and silent: the other callbacks don't hear of the epochs that are skipped."
-    order = -100
-    def __init__(self,
-        epoch:int, # the first that is trained, from 0
-    ):
-        super().__init__(epoch)
-        self.first = epoch
-    def before_epoch(self):
-        if self.epoch == 0: self._begin()
-        for cb in self.others: cb.run = self.epoch >= self.first
-        if self.epoch == self.first: self.learn.train_iter = self.first*self.learn.epoch_batches
-        super().before_epoch()
-    def _begin(self):
-        self.others = [cb for cb in self.learn.cbs if cb is not self and cb.run]
-        bar = getattr(getattr(self.learn, 'progress', None), 'mbar', None)
-        if bar and self.first: bar.update(0) # a bar that goes on in the middle must be started
+        return len(self.dls.train) - len(self.dls.train) % self.accum
+    def freeze(self):
+        "Train the head only."
+        if not self.opt: self.create_opt()
+        self.freeze_to(-sum(g['head'] for g in self.opt.opt.param_groups))
 
 # %% ../../nbs/56_learner.ipynb #b5a1692c
 @patch
+def _do_fit(self:WBLearner):
+    bar = getattr(getattr(self, 'progress', None), 'mbar', None)
+    if bar and self.first_epoch: bar.update(0) # a bar that goes on in the middle must be started
+    self.train_iter = self.first_epoch*self.epoch_batches
+    for self.epoch in range(self.first_epoch, self.n_epoch):
+        self._with_events(self._do_epoch, 'epoch', CancelEpochException)
+
+@patch
 def all_batches(self:WBLearner):
-    "Train on the batches of an epoch that are still to be done, or evaluate all."
+    "Train on the batches that make whole steps, or evaluate all."
     if not self.training: return Learner.all_batches(self)
-    self.n_iter, skip, self.skip = self.epoch_batches, self.skip, 0
+    self.n_iter = self.epoch_batches
     if self.n_iter == 0:
         raise ValueError(f"{len(self.dls.train)} batches an epoch don't make one step of accum={self.accum}")
-    if skip == self.n_iter: return self._pass(skip) # nothing is left to train, nothing needs to be loaded
-    for i, b in enumerate(islice(self.dl, self.n_iter)):
-        if i >= skip: self.one_batch(i, b)
-        elif i == skip - 1: self._pass(skip)
-
-# %% ../../nbs/56_learner.ipynb #b9724ccf
-@patch
-def _pass(self:WBLearner, n):
-    "Count `n` batches as done."
-    for _ in range(n): self.pct_train += 1./(self.n_iter*self.n_epoch) # as training adds it up, to the last bit
-    self.train_iter += n
-    self.after_skip()
+    for i, b in enumerate(islice(self.dl, self.n_iter)): self.one_batch(i, b)
 
 # %% ../../nbs/56_learner.ipynb #0120db07
 @patch
@@ -102,7 +158,7 @@ def fit_recipe(self:WBLearner,
 )->WBLearner:
     "Train as the recipe says."
     epochs, lr, self.first_epoch = epochs or self.recipe.epochs, lr or self.recipe.peak_lr, first_epoch
-    try: self.fit(epochs, lr, cbs=[schedule(self.recipe, lr, epochs), StartAt(first_epoch), *L(cbs)])
+    try: self.fit(epochs, lr, cbs=[schedule(self.recipe, lr, epochs), *L(cbs)])
     finally: self.first_epoch = 0
     return self
 
@@ -122,69 +178,74 @@ def load_weights(
                          f"of another shape: {wrong[:4]}")
     model.load_state_dict({k: v for k, v in state.items() if k in now and k not in free}, strict=False)
 
+# %% ../../nbs/56_learner.ipynb #6803f3fb
+@dataclass(frozen=True)
+class Task:
+    "What training, commands and reports must know of data."
+    kind:str        # 'images', 'text' or 'sequences'
+    unit:str        # what there is many of, in words
+    model_args:dict # arguments of a model that fits
+    metrics:tuple   # names of what is reported after each epoch
+    config:dict     # what is written beside weights, in the form of timm's `pretrained_cfg`
+
+def _config(dls):
+    "How images are prepared, and what the classes are called."
+    cfg = {k: np.atleast_1d(getattr(dls, k)).tolist() for k in ('mean', 'std') if hasattr(dls, k)}
+    aug = getattr(dls, 'augmentation', None)
+    if aug is not None:
+        calm = 'bilinear' if aug.interpolation == 'random' else aug.interpolation
+        cfg |= dict(interpolation=calm, crop_pct=aug.crop_pct, crop_mode=aug.crop_mode)
+    return cfg | dict(label_names=[str(o) for o in getattr(dls, 'vocab', ())])
+
+# %% ../../nbs/56_learner.ipynb #dfaaf9b1
+def task_of(
+    dls:DataLoaders, # of pictures, texts or sequences
+)->Task:
+    "What a model must know about the data."
+    if hasattr(dls, 'block_size'):
+        n, args = dls.block_size, dict(vocab_size=dls.vocab.size, block_size=dls.block_size)
+        return Task('text', f'blocks of {n} tokens', args, ('accuracy', 'bits_per_byte'), dict(notes=[dls.vocab.name]))
+    classes = getattr(dls, 'num_classes', None) or get_c(dls)
+    metrics, config = ('accuracy', 'top5')[:1 + (classes > 10)], _config(dls)
+    if hasattr(dls, 'model_args'): return Task('sequences', dls.unit, dls.model_args, metrics, config)
+    if hasattr(dls, 'in_chans'): chans, size = dls.in_chans, dls.img_size
+    else: chans, *size = dls.valid.one_batch()[0].shape[1:]
+    return Task('images', 'images', dict(num_classes=classes, in_chans=chans, img_size=tuple(size)), metrics, config)
+
+# %% ../../nbs/56_learner.ipynb #1d40c938
+KINDS = dict(text='wb_gpt_', sequences='wb_lra_') # what a model reads, by the beginning of its name; else images
+
+def check_model(
+    task:Task, # of the data
+    have,      # function of a name and a default: what the model has
+):
+    "Do model and data agree?"
+    for k, v in task.model_args.items():
+        had, what = have(k, v), f'blocks of {v}' if k == 'block_size' else v
+        if isinstance(v, tuple): had = tuple(had) if isinstance(had, (tuple, list)) else (had,)*len(v)
+        if had != v and not (k == 'block_size' and (had == 0 or had > v)):
+            raise ValueError(f"{k}={had} in the model, but the data have {what}")
+
 # %% ../../nbs/56_learner.ipynb #979354db
-def _created(name, kwargs, weights):
-    "The model of that name, with these weights if there are any; an argument that it doesn't know is a `ValueError`."
-    try: model = create(name, **kwargs)
+def make_model(
+    name:str,     # in timm's registry
+    task:Task,    # of the data
+    kwargs:dict,  # of the model; what the data say is added
+    weights:dict=None, # see load_weights
+)->nn.Module:
+    "A model that fits the data, or a `ValueError`."
+    reads = next((k for k, start in KINDS.items() if name.startswith(start)), 'images')
+    if reads != task.kind: raise ValueError(f"{name} reads {reads}, not {task.kind}")
+    check_model(task, kwargs.get)
+    of_data = {k: v for k, v in task.model_args.items() if k != 'img_size' or name.startswith('wb_')}
+    try:
+        check_fits(name, 1, **of_data | kwargs)
+        model = create(name, **of_data | kwargs)
     except TypeError as e: raise ValueError(f"{name}: {e}") from e
     if weights is not None: load_weights(model, weights)
     return model
 
-# %% ../../nbs/56_learner.ipynb #7ca3fceb
-def _pair(size): return tuple(int(s) for s in size) if isinstance(size, (tuple, list)) else (int(size),)*2
-
-def make_model(
-    name:str,      # in timm's registry
-    want:dict,     # num_classes, in_chans of the data
-    size:tuple,    # height and width of the images
-    kwargs:dict,   # of the model; img_size is added where it can be
-    weights:dict=None, # see load_weights
-)->nn.Module:
-    "A model that fits the data, or a `ValueError`."
-    if 'vocab_size' in want: return _sequence_model(name, want, kwargs, weights)
-    if len(size) == 1: return _text_model(name, want['num_classes'], size[0], kwargs, weights)
-    asked = kwargs.get('img_size', size)
-    if _pair(asked) != _pair(size): raise ValueError(f"img_size={asked} in the model, but the data have {_pair(size)}")
-    if name.startswith('wb_'): kwargs.setdefault('img_size', _pair(size))
-    return _created(name, kwargs | want, weights)
-
-# %% ../../nbs/56_learner.ipynb #38695159
-def _text_model(name, vocab_size, block_size, kwargs, weights=None):
-    "A language model that fits the data, or a `ValueError`"
-    if not name.startswith('wb_gpt_'): raise ValueError(f"{name} doesn't read texts; expected a model such as wb_gpt_tost_bytes_small")
-    kwargs.setdefault('block_size', block_size)
-    if 0 < kwargs['block_size'] < block_size:
-        raise ValueError(f"block_size={kwargs['block_size']} in the model, but the data have blocks of {block_size}")
-    return _created(name, kwargs | dict(vocab_size=vocab_size), weights)
-
-# %% ../../nbs/56_learner.ipynb #7ae12f1a
-def _sequence_model(name, want, kwargs, weights=None):
-    "An encoder that fits labelled sequences, or a `ValueError`"
-    if not name.startswith('wb_lra_'):
-        raise ValueError(f"{name} doesn't read sequences of symbols; expected a model such as wb_lra_small")
-    return _created(name, kwargs | want, weights)
-
-# %% ../../nbs/56_learner.ipynb #6803f3fb
-def data_shape(
-    dls:DataLoaders, # ours say it themselves; of others a batch is looked at
-)->tuple: # classes, channels, (height, width); of texts the size of the vocabulary, 0, (tokens of a block,)
-    "What a model must know about the data."
-    if hasattr(dls, 'block_size'): return dls.vocab.size, 0, (dls.block_size,)
-    if hasattr(dls, 'model_args'): return dls.num_classes, dls.model_args['vocab_size'], (dls.model_args['max_len'],)
-    classes = getattr(dls, 'num_classes', None) or get_c(dls)
-    if hasattr(dls, 'in_chans'): return classes, dls.in_chans, tuple(dls.img_size)
-    chans, *size = dls.valid.one_batch()[0].shape[1:]
-    return classes, chans, tuple(size)
-
-# %% ../../nbs/56_learner.ipynb #1d40c938
-def check_model(
-    want:dict, # what the data need: num_classes, in_chans
-    have,      # function of a name and a default: what the model has
-):
-    "Do model and data agree?"
-    for k, v in want.items():
-        if have(k, v) != v: raise ValueError(f"{k}={have(k, v)} in the model, but the data have {v}")
-
+# %% ../../nbs/56_learner.ipynb #7b59aaac
 def _check_batches(train, recipe):
     "Can the training loader give what the recipe needs?"
     part = getattr(train, 'bs', 0)
@@ -193,24 +254,22 @@ def _check_batches(train, recipe):
     if recipe.accum > 1 and not train.drop_last:
         raise ValueError(f"accum={recipe.accum} needs parts of equal size: a training loader with drop_last=True")
 
-# %% ../../nbs/56_learner.ipynb #3fdd6de6
-def _metrics(metrics, classes, recipe):
-    "Exact means over images; those of the averaged weights beside them."
-    if metrics is None: metrics = [accuracy] if classes <= 10 else [accuracy, top5]
-    if not isinstance(metrics, (list, tuple)): metrics = [metrics]
-    metrics = [m if isinstance(m, Metric) else SampleMean(m) for m in metrics]
+# %% ../../nbs/56_learner.ipynb #70a006e7
+class Bits:
+    "Cross-entropy of a text in bits per byte, or per token where bytes are not known."
+    def __init__(self,
+        size, # bytes per token, or None
+    ): self.size, self.__name__ = size or 1, 'bits_per_byte' if size else 'bits_per_token'
+    def __call__(self, pred, y): return F.cross_entropy(pred.flatten(0, 1), y.flatten())/math.log(2)/self.size
+
+METRICS = dict(accuracy=lambda dls: accuracy, top5=lambda dls: top5,
+               bits_per_byte=lambda dls: Bits(dls.bytes_per_token)) # name in a task → DataLoaders → function
+
+def _metrics(metrics, recipe):
+    "Exact means; those of the averaged weights beside them."
+    metrics = [m if isinstance(m, Metric) else SampleMean(m) for m in L(metrics)]
     if not recipe.ema: return metrics
     return metrics + [EMAMetric(SampleMean(m.func)) for m in metrics if isinstance(m, SampleMean)]
-
-# %% ../../nbs/56_learner.ipynb #70a006e7
-def text_metrics(
-    dls:DataLoaders, # of a text
-)->list:
-    "Share of tokens that were the likeliest, and bits per byte, or per token where bytes are not known."
-    size = dls.bytes_per_token
-    def bits_per_byte(pred, y): return F.cross_entropy(pred.flatten(0, 1), y.flatten())/math.log(2)/size
-    def bits_per_token(pred, y): return F.cross_entropy(pred.flatten(0, 1), y.flatten())/math.log(2)
-    return [accuracy, bits_per_byte if size else bits_per_token]
 
 # %% ../../nbs/56_learner.ipynb #3769dce4
 def recipe_cbs(
@@ -235,14 +294,16 @@ def recipe_cbs(
 # %% ../../nbs/56_learner.ipynb #5ebc1a8b
 def _report(learn):
     "A progress bar where one can be shown, lines elsewhere, nothing in other processes than the first."
-    if rank_distrib(): learn.remove_cb(ProgressCallback)
-    elif not (IN_NOTEBOOK or sys.stdout.isatty()): learn.remove_cb(ProgressCallback).add_cb(EpochLines())
+    lines = not (IN_NOTEBOOK or sys.stdout.isatty())
+    if rank_distrib() or lines: learn.remove_cb(ProgressCallback)
+    learn.add_cb(Speed(lines))
 
 # %% ../../nbs/56_learner.ipynb #93d160b1
 def wb_learner(
     dls:DataLoaders,      # such as digits_dls()
     arch,                 # a name in timm's registry (`wb_eca_…`), or a model
     recipe:Recipe=None,   # None: the one for this data and architecture
+    loss_func=None,       # None: the recipe's
     metrics=None,         # fastai metrics; None: accuracy, and top-5 where there are more than ten classes
     cbs=None,             # further callbacks
     weights:dict=None,    # a state dict to start from, see load_weights
@@ -252,28 +313,25 @@ def wb_learner(
     is_model = isinstance(arch, nn.Module)
     name = type(arch).__name__ if is_model else arch
     recipe = recipe or get_recipe(getattr(dls, 'name', None), name)
-    classes, chans, size = data_shape(dls)
-    want = dict(num_classes=classes, in_chans=chans) if chans else dict(num_classes=classes)
-    want = getattr(dls, 'model_args', want)
-    if metrics is None and not chans: metrics = text_metrics(dls)
-    model_kwargs = {} if is_model else recipe.model | model_kwargs
-    check_model(want, partial(getattr, arch) if is_model else model_kwargs.get)
-    model = arch if is_model else make_model(name, want, size, model_kwargs, weights)
+    task, model_kwargs = task_of(dls), {} if is_model else recipe.model | model_kwargs
+    if is_model: check_model(task, lambda k, v: v if k == 'img_size' else getattr(arch, k, v))
+    model = arch if is_model else make_model(name, task, model_kwargs, weights)
     _check_batches(dls.train, recipe)
-    learn = _learner(dls, model, recipe, _metrics(metrics, classes, recipe))
+    if metrics is None: metrics = [METRICS[k](dls) for k in task.metrics]
+    learn = _learner(dls, model, recipe, loss_func, _metrics(metrics, recipe))
     learn.recipe, learn.arch, learn.model_kwargs, learn.accum = recipe, name, model_kwargs, recipe.accum
-    learn.add_cbs(recipe_cbs(recipe, classes, getattr(dls.train, 'bs', 0), getattr(dls, 'device', None) or 'cpu'))
-    if num_distrib() > 1: distribute(learn)
+    learn.add_cbs(recipe_cbs(recipe, task.model_args.get('num_classes'), getattr(dls.train, 'bs', 0), getattr(dls, 'device', None) or 'cpu'))
     return learn.add_cbs(cbs)
 
 # %% ../../nbs/56_learner.ipynb #ce93f4ec
-def _learner(dls, model, recipe, metrics):
+def _learner(dls, model, recipe, loss, metrics):
     "With loss, optimiser and report."
-    loss = TargetLoss if recipe.mixup or recipe.cutmix else CrossEntropyLossFlat
-    groups = partial(decay_groups, layer_decay=recipe.layer_decay, decay_all=recipe.decay_all)
-    learn = WBLearner(dls, model, loss_func=loss(label_smoothing=recipe.label_smoothing), opt_func=opt_func(recipe),
-        splitter=groups, lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms, metrics=metrics,
-        cbs=[StopOnNonFinite(), Speed()])
-    learn.recorder.loss = SampleLoss(learn)
+    groups = partial(param_groups, layer_decay=recipe.layer_decay, decay_all=recipe.decay_all)
+    loss = loss or LOSSES[recipe.loss](recipe.label_smoothing)
+    learn = WBLearner(dls, model, loss_func=loss, opt_func=opt_func(recipe), splitter=groups,
+        lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms, metrics=metrics, cbs=StopOnNonFinite())
+    learn.recorder.loss = SampleLoss()
     _report(learn)
+    gpu = torch.device(getattr(dls, 'device', None) or 'cpu').type == 'cuda'
+    if num_distrib() > 1: learn.add_cb(Distributed(sync_bn=gpu, cpu=not gpu, mixed_precision='no'))
     return learn

@@ -36,6 +36,7 @@ class Recipe:
     moms:tuple=(0.95, 0.85, 0.95) # β1 at the start, at the highest learning rate, at the end; 'cosine' keeps the first
     sqr_mom:float=0.99          # β2
     opt_eps:float=1e-5          # AdamW's ε
+    loss:str='cross_entropy'    # a row of `LOSSES`: 'cross_entropy', or 'bce' (timm's)
     label_smoothing:float=0.1   # in [0, 1)
     token_labels:float=0.       # weight of the loss of tokens, where the data have masks, 0: none
     mixup:float=0.              # α of mixup's Beta distribution, 0: none
@@ -71,7 +72,7 @@ _probability = (lambda v: 0 <= v <= 1), "in [0, 1]"
 RULES = dict(
     epochs=whole(1), bs=whole(1), accum=whole(1), lr_bs=whole(0), threads=whole(0),
     opt=one_of('adamw', 'lion'), schedule=one_of('one_cycle', 'cosine', 'linear', 'inverse_sqrt'),
-    amp=one_of('auto', 'bf16', 'fp16', 'none'),
+    amp=one_of('auto', 'bf16', 'fp16', 'none'), loss=one_of('cross_entropy', 'bce'),
     lr=_positive, wd=_number, token_labels=_number, mixup=_number, cutmix=_number, clip=_number,
     layer_decay=((lambda v: 0 < v <= 1), "in (0, 1]"), warmup=_share, label_smoothing=_share, ema=_share,
     mix_prob=_probability, mix_switch_prob=_probability,
@@ -95,7 +96,9 @@ def from_json(
     text:str, # of to_json
 )->Recipe:
     "The recipe that `text` holds."
-    return cls(**json.loads(text))
+    numbers = json.loads(text)
+    for name in numbers: known(name, [f.name for f in fields(cls)], "a recipe has no")
+    return cls(**numbers)
 
 # %% ../../nbs/50_recipes.ipynb #6d858006
 def derive(
@@ -104,14 +107,14 @@ def derive(
     **changes    # fields; `model` and `data` are merged into those of `base`
 )->Recipe:
     "`base` with other numbers, each with its source."
-    names, said, new = [f.name for f in fields(Recipe)], dict(base.source), {}
+    names, given, new = [f.name for f in fields(Recipe)], dict(base.source), {}
     for name, value in changes.items():
         known(name, names, "a recipe has no")
         if name in ('model', 'data'):
-            said |= {f'{name}.{k}': source for k in value}
+            given |= {f'{name}.{k}': source for k in value}
             new[name] = getattr(base, name) | value
-        else: said[name], new[name] = source, value
-    return replace(base, **new, source=said)
+        else: given[name], new[name] = source, value
+    return replace(base, **new, source=given)
 
 # %% ../../nbs/50_recipes.ipynb #1f091f2c
 _DEIT = "DeiT's script"
@@ -171,7 +174,7 @@ _openwebtext = derive(_gpt, "ToST, appendix C.3", lr=6e-4, bs=480, epochs=600,
 _openwebtext = derive(_openwebtext, "nanoGPT's script, which ToST follows", min_lr=6e-5, warmup_epochs=2, warmup_lr=0.,
     accum=40)
 _bytes = derive(_gpt, "ours", lr=3e-3, min_lr=3e-4, warmup_epochs=1, bs=32, epochs=10,
-    data=dict(block_size=256, per_epoch=3200, valid=0.02))
+    data=dict(block_size=256, per_epoch=3200))
 
 # %% ../../nbs/50_recipes.ipynb #aad9c248
 _lra = derive(Recipe(), "ours: not said", opt='adamw', moms=(0.9, 0.9, 0.9), sqr_mom=0.98, opt_eps=1e-8, clip=1.,
