@@ -23,7 +23,7 @@ from .watch import attention_layers, is_operator, lacks, model_name, need_layers
 from ..checks import check_value, known, one_of
 from ..numerics import widen
 from ..ops.crate import ISTA, MSSA
-from ..ops.dotproduct import SoftmaxAttention
+from ..ops.attention import SoftmaxAttention
 from ..rates import coding_rate, effective_rank, spectrum_cdf, subspace_rate, variational_rate
 
 # %% ../../nbs/61_measure.ipynb #cab58fd4
@@ -217,11 +217,15 @@ class _FirstRows(TorchFunctionMode):
     "While `open` is set, note the first row of every attention matrix."
     def __init__(self):
         super().__init__()
-        self.open, self.rows = False, []
+        self.open, self.of_class, self.rows = False, False, []
+    def _queries(self, q):
+        "Class attention asks shared tokens with a query for each head, `b 1 h d`: as heads `b h 1 d`"
+        return q.transpose(1, 2) if self.of_class and q.shape[1] == 1 else q
+
     def __torch_function__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
         if not self.open: return out
-        if func is F.scaled_dot_product_attention: self.rows.append(_first_row(*args, **(kwargs or {})))
+        if func is F.scaled_dot_product_attention: self.rows.append(_first_row(self._queries(args[0]), *args[1:], **(kwargs or {})))
         elif func in _softmaxes and out.dim() == 4: self.rows.append(out[:, :, 0].float())
         return out
 
@@ -247,7 +251,7 @@ def cls_attention(
     model = unwrap_model(model)
     found = _cls_modules(model)
     grid, seen, mode = _grid(model, x, grid), [[] for _ in found], _FirstRows()
-    def enter(m, args): mode.open, mode.rows = True, []
+    def enter(m, args): mode.open, mode.of_class, mode.rows = True, isinstance(m, ClassAttn), []
     def leave(m, args, out):
         mode.open = False
         if len(mode.rows) != 1: raise lacks(model, f"shows no attention in {type(m).__name__}")

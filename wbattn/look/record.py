@@ -20,8 +20,7 @@ from ..checks import SHARE, check_value, whole
 from .measure import QUANTITIES, has_sparsity, layer_rates, layer_sparsity, step_sizes, steppers
 from .plots import layer_bar, layer_color, use_axes
 from .watch import MissingQuantity, attention_layers
-from ..train.checkpoint import rng_state, set_rng_state
-from ..train.logs import write_whole
+from ..train.checkpoint import atomic_write, rng_state, set_rng_state
 
 # %% ../../nbs/64_record.ipynb #b5ff7f9c
 def read_record(
@@ -32,7 +31,7 @@ def read_record(
 
 def _write_record(rows, path):
     "Write the whole file, or leave the one that is there."
-    write_whole(path, lambda f: pd.DataFrame(rows).to_csv(f, index=False, float_format='%.6g'))
+    atomic_write(path, lambda f: pd.DataFrame(rows).to_csv(f, index=False, float_format='%.6g'))
 
 # %% ../../nbs/64_record.ipynb #98e6bb0d
 _labels = dict(alpha='α: expansion (step size)', beta='β: compression (step size)',

@@ -19,7 +19,7 @@ from .plots import BLUE, NotebookFigure, figure_png, plot_layer_rates, plot_spec
 from .plots import plot_subspaces, spread, use_axes
 from .record import plot_history
 from .watch import MissingQuantity, attention_kinds, attention_layers, evaluating, lacks, model_name, to_model
-from ..train.logs import write_whole
+from ..train.checkpoint import atomic_write
 
 # %% ../../nbs/65_report.ipynb #b0006e43
 def class_probabilities(
@@ -228,6 +228,6 @@ def explain(
     report = title or _title(model, image), about, explanation(model, image, labels, size, records)
     if out.suffix.lower() == '.png':
         page = _to_picture(*report)
-        write_whole(out, lambda f: page.save(f, format='PNG'))
-    else: write_whole(out, lambda f: f.write_text(_to_html(*report), encoding='utf-8'))
+        atomic_write(out, lambda f: page.save(f, format='PNG'))
+    else: atomic_write(out, lambda f: f.write_text(_to_html(*report), encoding='utf-8'))
     return out
