@@ -10,7 +10,7 @@ import torch
 from einops import einsum
 from fastcore.basics import patch
 from torch import Tensor
-from ..numerics import no_autocast, widen
+from ..numerics import no_autocast, refuse_mask, widen
 from ..ops.basis import sketch
 from ..ops.dmsa import decoupled_attention
 from ..ops.eca import ECAttention
@@ -29,10 +29,14 @@ class CompressOnly(ECAttention):
 
     def forward(self,
         x:Tensor,               # tokens `b n d`
+        *,
         sizes:Tensor|None=None, # how many tokens each row stands for `b n`
+        attn_mask:None=None,    # timm's blocks hand it on; any mask is refused
+        is_causal:bool=False,   # as well
     )->Tensor:                  # `b n d`
         "The compression, weighted."
-        return -self.beta * self.compress(x, sizes)
+        refuse_mask(attn_mask, is_causal)
+        return -self.beta * self.compress(x, sizes=sizes)
 
 # %% ../../nbs/81a_variants.ipynb #c2cb8d11
 class RedrawnECA(ECAttention):
@@ -46,10 +50,14 @@ class RedrawnECA(ECAttention):
         self.always, self.draws = always, 0
 
     def forward(self,
-        x:Tensor,   # tokens `b n d`
-        sizes=None, # refused
-    )->Tensor:      # `b n d`
+        x:Tensor,             # tokens `b n d`
+        *,
+        sizes=None,           # refused
+        attn_mask:None=None,  # timm's blocks hand it on; any mask is refused
+        is_causal:bool=False, # as well
+    )->Tensor:                # `b n d`
         "ECAttention's update with another Ω."
+        refuse_mask(attn_mask, is_causal)
         if sizes is not None: raise ValueError("a sketch that is drawn again has no rows for tokens of several sizes")
         if not (self.always or self.training): return super().forward(x)
         self.draws += 1
@@ -87,17 +95,21 @@ class CholeskyECA(ECAttention):
         ridge = self.expand.eps*torch.eye(Y.shape[-1], dtype=Y.dtype, device=Y.device)
         L, info = torch.linalg.cholesky_ex(rounded(Yr.mT @ Yr, self.gram) + ridge)
         self.calls += 1
-        if not info.any(): return torch.linalg.solve_triangular(L.mT, Y, upper=True, left=False)
+        if info.is_meta or not info.any(): return torch.linalg.solve_triangular(L.mT, Y, upper=True, left=False)
         self.failures += 1
         return torch.linalg.qr(Y)[0]
 
 # %% ../../nbs/81a_variants.ipynb #af6b161d
 @patch
 def forward(self:CholeskyECA,
-    x:Tensor,   # tokens `b n d`
-    sizes=None, # refused
-)->Tensor:      # `b n d`
+    x:Tensor,             # tokens `b n d`
+    *,
+    sizes=None,           # refused
+    attn_mask:None=None,  # timm's blocks hand it on; any mask is refused
+    is_causal:bool=False, # as well
+)->Tensor:                # `b n d`
     "ECAttention's update with the bases of Algorithm 4."
+    refuse_mask(attn_mask, is_causal)
     if sizes is not None: raise ValueError("Algorithm 4 knows no sizes")
     with no_autocast(x):
         x = widen(x)
@@ -118,6 +130,7 @@ class RawTSSA(TSSA):
 
     def membership(self,
         x:Tensor,   # tokens `b n d`
+        *,
         sizes=None, # (a token's membership doesn't depend on the others)
     )->Tensor:      # `b h n`
         "Π of each token."
@@ -125,9 +138,13 @@ class RawTSSA(TSSA):
 
     def forward(self,
         x:Tensor,               # tokens `b n d`
+        *,
         sizes:Tensor|None=None, # how many tokens each row stands for `b n`
+        attn_mask:None=None,    # timm's blocks hand it on; any mask is refused
+        is_causal:bool=False,   # as well
     )->Tensor:                  # `b n d`
         "TSSA's update under the raw membership."
+        refuse_mask(attn_mask, is_causal)
         w = self.codes(x)
         return self._out(decoupled_attention(w, self._raw(w), None, sizes))
 
