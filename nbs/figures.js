@@ -165,6 +165,20 @@ export function cost(data) {
   return s.box;
 }
 
+// Buttons that show the claims of one verdict only, or all.
+export function verdicts(names) {
+  const rows = () => [...document.querySelectorAll('main table tr')].filter(r => r.querySelector('.verdict'));
+  const buttons = ['all', ...names].map(name => {
+    const b = el('button', {class: 'btn btn-sm btn-outline-secondary', type: 'button'}, name);
+    b.addEventListener('click', () => {
+      for (const r of rows()) r.style.display = name == 'all' || r.querySelector('.verdict').textContent == name ? '' : 'none';
+      for (const other of buttons) other.classList.toggle('active', other == b);
+    });
+    return b;
+  });
+  return el('div', {class: 'ask'}, ...buttons);
+}
+
 // Where these figures run, their still pictures are not needed.
 export function instead(name, element) {
   for (const e of document.querySelectorAll('.' + name)) e.style.display = 'none';

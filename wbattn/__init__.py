@@ -8,7 +8,7 @@ __all__ = []
 # %% ../nbs/99_face.ipynb #daf46c8e
 import ast
 from importlib import import_module
-from pkgutil import get_data
+from pkgutil import get_data, iter_modules
 from typing import TYPE_CHECKING
 
 # %% ../nbs/99_face.ipynb #7253371c
@@ -20,27 +20,25 @@ if TYPE_CHECKING:
     from wbattn.toy import correlated_line, union_of_subspaces
     from wbattn.testing import assert_close, assert_same_op, check_operator, expect_fail
     from wbattn.forms import use
-    from wbattn.ops.redunet import ReduLayer, compression_operators, expansion_operator
-    from wbattn.ops.redunet_network import ReduNet
+    from wbattn.ops.redunet import ReduLayer, ReduNet, compression_operators, expansion_operator
     from wbattn.ops.crate import ISTA, MSSA, subspace_attention
     from wbattn.ops.tssa import TSSA, token_statistics_attention, tssa_membership
     from wbattn.ops.causal import CausalTSSA, causal_token_statistics_attention
     from wbattn.ops.basis import cholesky_basis, ridge_project, sketch
     from wbattn.ops.eca import Compress, ECAttention, Expand, compress, eca_membership, expand
     from wbattn.ops.dmsa import DMSA, soft_threshold
-    from wbattn.ops.dotproduct import XCA, SoftmaxAttention
+    from wbattn.ops.attention import XCA, SoftmaxAttention
     from wbattn.models import create, list_models, load_model, save_model
-    from wbattn.models.merging import TokenMerger
-    from wbattn.models.plans import MergePlan, bipartite_plan, window_plan
+    from wbattn.losses import CodingRateLoss, RateReductionLoss, SimDINOLoss
+    from wbattn.models.merging import MergePlan, TokenMerger, bipartite_plan, window_plan
     from wbattn.data import cifar_dls, digits_dls, folder_dls, get_dls, imagenet_dls, listops_dls
     from wbattn.data import scenes_dls, text_dls
     from wbattn.train.learner import wb_learner
     from wbattn.look import (cls_attention_maps, explain, layer_rates, layer_spectra, membership_maps, step_sizes,
         subspace_coherence)
-    from wbattn.run.cli import wbattn_eval, wbattn_explain, wbattn_predict, wbattn_train
+    from wbattn.run.cli import wbattn_bench, wbattn_eval, wbattn_explain, wbattn_predict, wbattn_train
     from wbattn.run.generate import generate, wbattn_generate
     from wbattn.study.experiment import wbattn_experiment
-    from wbattn.bench.cli import wbattn_bench
 
 # %% ../nbs/99_face.ipynb #15398659
 def _read_homes(
@@ -51,8 +49,7 @@ def _read_homes(
     return {name.name: line.module.removeprefix('wbattn.') for line in block.body for name in line.names}
 
 _homes = _read_homes(get_data('wbattn', '__init__.py'))
-_floors = {'assertions', 'bench', 'checks', 'data', 'fast', 'forms', 'look', 'models', 'numerics', 'ops',
-    'rates', 'run', 'site', 'study', 'testing', 'testing_sizes', 'toy', 'train'}
+_floors = {m.name for m in iter_modules(import_module('wbattn').__path__) if m.name[0] != '_'}
 
 def __getattr__(name):
     "A name of the face, or a floor, loaded at first use."
