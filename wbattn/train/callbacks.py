@@ -77,7 +77,7 @@ class TokenLabels(Callback):
         self.learn.loss_grad = self.loss_grad + self.weight*token_loss(scores, shown)
     def after_fit(self): self.hook.remove()
 
-# %% ../../nbs/55_callbacks.ipynb #6459aa24
+# %% ../../nbs/55_callbacks.ipynb #d1a5732e
 class RateLoss(Callback):
     "Add −ΔR of the features that the head reads to the loss."
     run_valid, remove_on_fetch, order = False, True, 5 # before accumulation divides the loss
@@ -177,6 +177,10 @@ class Distributed(DistributedTrainer):
     def before_fit(self):
         for dl in self.dls.loaders: dl.rng.setstate(gather(dl.rng.getstate())[0]) # the same order of images in all
         super().before_fit()
+    def before_validate(self):
+        super().before_validate()
+        averaged = [self.ema.avg] if hasattr(self, 'ema') else []
+        for b in (b for m in (self.model, *averaged) for b in m.buffers()): torch.distributed.broadcast(b, 0)
 
 class Accumulate(GradientAccumulation):
     "fastai's; processes exchange their gradients once per step."
