@@ -225,7 +225,7 @@ def plot_step_sizes(
     ax.legend(frameon=False)
     return fig
 
-# %% ../../nbs/62_plots.ipynb #c21cd306
+# %% ../../nbs/62_plots.ipynb #3615b427
 def _size_for(model, image, nominal):
     "Height and width that the image is brought to."
     nominal = getattr(getattr(model, 'patch_embed', None), 'img_size', None) or nominal
@@ -242,7 +242,7 @@ def _prepared_tensor(x):
     y = (y - y.min())/(y.max() - y.min()).clamp_min(1e-6)
     return x[None], (y.permute(1, 2, 0) if len(y) == 3 else y.mean(0)).numpy()
 
-# %% ../../nbs/62_plots.ipynb #ffc321a9
+# %% ../../nbs/62_plots.ipynb #c15cc692
 def prepare_image(
     model:nn.Module, # its channels, size, mean and standard deviation count
     image,           # PIL image of any size and mode, path, array of bytes, or a tensor `c h w` that is taken as it is
@@ -261,7 +261,7 @@ def prepare_image(
     mean, std = (v if len(v) == chans else [np.mean(v)] for v in (config['mean'], config['std']))
     return normalize(to_tensor(pixels).float(), mean, std)[None], pixels
 
-# %% ../../nbs/62_plots.ipynb #294881f1
+# %% ../../nbs/62_plots.ipynb #63744ce7
 class MapRow(NamedTuple):
     "The maps of one image in one layer."
     title:str         # of the image
@@ -284,7 +284,7 @@ def _map_rows(measure, model, images, layers, heads, titles):
             rows.append(MapRow(str(title), l, pixels, chosen, maps[l][0][chosen]))
     return rows
 
-# %% ../../nbs/62_plots.ipynb #35bca3d3
+# %% ../../nbs/62_plots.ipynb #ecb2085c
 def _draw_row(axes, row, low, high):
     "An image, and its maps over a pale copy of it."
     extent = 0, row.maps.shape[2], row.maps.shape[1], 0
@@ -304,7 +304,7 @@ def _map_axes(rows, turned):
     fig, axs = new_figure(*shape, w=width, h=width*aspect + 0.1 + 0.3/shape[0], subplot_kw=dict(xticks=[], yticks=[]))
     return fig, axs.T if turned else axs
 
-# %% ../../nbs/62_plots.ipynb #715769ed
+# %% ../../nbs/62_plots.ipynb #a925b1e9
 def map_figure(
     measure:Callable,    # memberships or cls_attention
     model:nn.Module,     # that has what is measured
@@ -333,7 +333,7 @@ def map_figure(
         fig.colorbar(shown, ax=list(cells.flat), shrink=min(1., 3/fig.get_figheight()), pad=0.01, label=label)
     return fig
 
-# %% ../../nbs/62_plots.ipynb #caeda18e
+# %% ../../nbs/62_plots.ipynb #f42f984e
 @delegates(map_figure)
 def membership_maps(
     model:nn.Module, # with operators that have a membership
@@ -352,7 +352,7 @@ def cls_attention_maps(
     "Where in an image the class token looks."
     return map_figure(cls_attention, model, images, **(dict(label='attention') | kwargs))
 
-# %% ../../nbs/62_plots.ipynb #360eee51
+# %% ../../nbs/62_plots.ipynb #b1557aff
 def sentence_maps(
     model:nn.Module,   # with operators that have memberships
     ids:Tensor,        # a text `n`

@@ -20,9 +20,8 @@ from fastai.torch_core import num_distrib, rank_distrib, set_seed
 from fastcore.basics import patch
 from ..checks import known
 from ..data import check_options, dls_args, get_dls
-from wbattn.look import (layer_rates, learning_curves, membership_maps, operators, plot_layer_rates, plot_step_sizes,
-    recorders)
-from ..look.sentence import sentence_maps
+from ..look import (RecordLayers, layer_rates, learning_curves, membership_maps, operators, plot_layer_rates,
+    plot_step_sizes, sentence_maps)
 from ..models import list_models, save_model
 from ..models.zoo import check_fits
 from wbattn.train.checkpoint import (CSVLog, Checkpoint, atomic_write, load_checkpoint, read_json, read_log, versions,
@@ -215,7 +214,7 @@ def fit_run(
         atomic_write(p.out/'recipe.json', lambda f: f.write_text(p.recipe.to_json() + '\n'))
     monitor = 'ema_accuracy' if p.recipe.ema and p.recipe.ema_final else 'accuracy'
     checkpoint = Checkpoint(p.out/'checkpoint.pt', run_info(p, learn), p.state, monitor)
-    learn.add_cbs([CSVLog(p.out/'log.csv'), checkpoint, *recorders(learn.model, p.out)])
+    learn.add_cbs([CSVLog(p.out/'log.csv'), checkpoint, RecordLayers(p.out)])
     _say(_headline(p, learn))
     try: learn.fit_recipe(first_epoch=p.epochs_done)
     except (KeyboardInterrupt, SystemExit):
