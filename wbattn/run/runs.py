@@ -147,9 +147,8 @@ def build_run(
     set_seed(p.seed)
     dls = get_dls(p.data, bs=p.part_bs, seed=p.seed, device=p.device, **{**p.recipe.data, **p.data_kwargs})
     kwargs, weights = _first_weights(p)
-    memory = torch.cuda.get_device_properties(p.device).total_memory if p.device.type == 'cuda' else None
     with suppress(TypeError): # an argument that the model doesn't know: told when it is made
-        check_fits(p.arch, p.part_bs, memory, **task_of(dls).model_args | p.recipe.model | kwargs)
+        check_fits(p.arch, p.part_bs, p.device, **task_of(dls).model_args | p.recipe.model | kwargs)
     learn = wb_learner(dls, p.arch, p.recipe, cbs=cbs, weights=weights, **kwargs)
     if rank_distrib(): set_seed(p.seed + rank_distrib())
     learn.model.to(p.device)
