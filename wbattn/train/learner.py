@@ -27,7 +27,7 @@ from fastcore.xtras import ContextManagers
 from timm.optim import create_optimizer_v2, get_optimizer_info, param_groups_layer_decay, param_groups_weight_decay
 from ..checks import known
 from ..data import Task, task_of
-from ..models import create, fit_positions
+from ..models import check_weights, create, fit_positions
 from ..models.zoo import check_fits
 from .callbacks import (LOSSES, METRICS, Accumulate, Amp, Compile, Distributed, EMA, EMAMetric, Mix,
     SampleLoss, SampleMean, Speed, StopOnNonFinite, TokenLabels, amp_mode)
@@ -171,12 +171,10 @@ def load_weights(
     "Put weights into a model; a head for another number of classes is left out."
     state, now = fit_positions(state, model) if hasattr(model, 'pos_embed') else state, model.state_dict()
     head = (getattr(model, 'pretrained_cfg', None) or {}).get('classifier', 'head')
-    differ = sorted(k for k in {*now, *state} if k not in now or k not in state or state[k].shape != now[k].shape)
-    wrong = [k for k in differ if not k.startswith(f'{head}.')]
-    if wrong:
-        missing, other = [[k for k in wrong if (k in state) == there][:4] for there in (False, True)]
-        raise ValueError(f"weights of another model; missing: {missing}, extra or of another shape: {other}")
-    model.load_state_dict({k: v for k, v in state.items() if k not in differ}, strict=False)
+    of_head = {k for k in {*now, *state} if k.startswith(f'{head}.')}
+    free = {k for k in of_head if k not in now or k not in state or state[k].shape != now[k].shape}
+    check_weights(state, model, "weights of another model", free)
+    model.load_state_dict({k: v for k, v in state.items() if k not in free}, strict=False)
 
 # %% ../../nbs/56_learner.ipynb #1d40c938
 KINDS = dict(text='wb_gpt_', sequences='wb_lra_') # what a model reads, by the beginning of its name; else images
