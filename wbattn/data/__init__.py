@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/49_data.ipynb #13d06f98
 from ..checks import nearest
-from .arrays import DIGITS_MEAN, DIGITS_STD, BatchDL, ImageArrays, ImageLoaders, Task, array_dls, digits_arrays, digits_dls
+from .arrays import DIGITS_MEAN, DIGITS_STD, BatchDL, ImageArrays, ImageLoaders, Task, array_dls, digits_arrays, digits_dls, task_of
 from .datasets import DATASETS, DataSet, check_options, cifar_dls, datasets_table, dls_args, folder_dls
 from .datasets import get_dataset, get_dls, image_dls, imagenet_dls, real_accuracy, real_labels
 from .images import AUGMENTS, Augment, UnreadableImage, get_augment, loader_speed, picture_dls, read_image, repeated_idxs

@@ -14,7 +14,7 @@ from torch import Tensor
 from fastcore.basics import chunked, patch
 from fastcore.meta import delegates
 from fastai.data.core import DataLoaders, TfmdDL
-from fastai.data.transforms import Category, CategoryMap, Normalize
+from fastai.data.transforms import Category, CategoryMap, Normalize, get_c
 from fastai.losses import CrossEntropyLossFlat
 from fastai.torch_core import TensorCategory, TensorImage, TensorImageBW, default_device, explode_types, to_device
 from fastai.vision.augment import AffineCoordTfm, PadMode, affine_mat, rotate_mat, zoom_mat
@@ -152,15 +152,34 @@ class Task:
     config:dict     # what is written beside weights, in the form of timm's `pretrained_cfg`
 
 # %% ../../nbs/40_arrays.ipynb #3c90c69b
+def picture_task(
+    classes,   # how many
+    chans,     # colours of a picture
+    size,      # height and width
+    names=(),  # of the classes
+    **config   # how pictures are prepared: mean, std, crop_pct, crop_mode, interpolation
+)->Task:
+    "Pictures and their classes."
+    metrics = ('accuracy',) if classes <= 10 else ('accuracy', 'top5')
+    args = dict(num_classes=classes, in_chans=chans, img_size=tuple(size))
+    return Task('images', 'images', args, metrics, config | dict(label_names=[str(o) for o in names]))
+
+def task_of(
+    dls # DataLoaders, ours or of fastai
+)->Task:
+    "The task of loaders; for loaders of others, pictures with as many classes, channels and pixels as they have."
+    if hasattr(dls, 'task'): return dls.task
+    _, chans, *size = dls.valid.one_batch()[0].shape
+    return picture_task(get_c(dls), chans, size, getattr(dls, 'vocab', ()))
+
+# %% ../../nbs/40_arrays.ipynb #a2ae36c8
 @patch(as_prop=True)
 def task(self:ImageLoaders)->Task:
     "Pictures and their classes."
-    a, stats = self.augmentation, dict(mean=np.atleast_1d(self.mean).tolist(), std=np.atleast_1d(self.std).tolist())
-    config = stats | dict(label_names=[str(o) for o in self.train_ds.vocab])
+    a, config = self.augmentation, {k: np.atleast_1d(getattr(self, k)).tolist() for k in ('mean', 'std')}
     if a is not None: config |= dict(crop_pct=a.crop_pct, crop_mode=a.crop_mode,
                                      interpolation='bilinear' if a.interpolation == 'random' else a.interpolation)
-    args = dict(num_classes=self.num_classes, in_chans=self.in_chans, img_size=tuple(self.img_size))
-    return Task('images', 'images', args, ('accuracy',) if self.num_classes <= 10 else ('accuracy', 'top5'), config)
+    return picture_task(self.num_classes, self.in_chans, self.img_size, self.train_ds.vocab, **config)
 
 # %% ../../nbs/40_arrays.ipynb #02fe28e3
 @patch

@@ -19,6 +19,7 @@ from fastcore.basics import chunked, listify
 from fastcore.meta import delegates
 from random import Random
 from ..checks import check_option, check_value, known, whole
+from .arrays import Task
 from .datasets import DATASETS, DataSet
 from ..numerics import splitmix64
 
@@ -333,6 +334,11 @@ class TextLoaders(DataLoaders):
         "Of the validation part; None where its text is not known."
         r = self.records[-1]
         return r['bytes']/r['tokens'] if 'bytes' in r else None
+    @property
+    def task(self):
+        "Which token comes next?"
+        n, args = self.block_size, dict(vocab_size=self.vocab.size, block_size=self.block_size)
+        return Task('text', f'blocks of {n} tokens', args, ('accuracy', 'bits_per_byte'), dict(notes=[self.vocab.name]))
     def close(self): "There are no workers to stop."
 
 # %% ../../nbs/48b_text.ipynb #ea12ab25

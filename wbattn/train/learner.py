@@ -7,7 +7,6 @@ __all__ = ['wb_learner']
 
 # %% ../../nbs/56_learner.ipynb #54775e49
 import math, numpy as np, sys, torch
-from dataclasses import dataclass
 import torch.nn.functional as F
 from functools import partial
 from itertools import islice
@@ -18,7 +17,6 @@ from fastai.callback.progress import ProgressCallback
 from fastai.callback.schedule import ParamScheduler, SchedCos, SchedLin, combine_scheds, combined_cos
 from fastai.callback.training import GradientClip
 from fastai.data.core import DataLoaders
-from fastai.data.transforms import get_c
 from fastai.imports import IN_NOTEBOOK
 from fastai.learner import Learner, Metric
 from fastai.metrics import accuracy
@@ -27,6 +25,7 @@ from fastai.torch_core import num_distrib, rank_distrib
 from fastcore.basics import patch
 from fastcore.foundation import L
 from timm.optim import create_optimizer_v2, param_groups_layer_decay, param_groups_weight_decay
+from ..data import Task, task_of
 from ..models import create, fit_positions
 from ..models.weights import differences
 from ..models.zoo import check_fits
@@ -177,40 +176,6 @@ def load_weights(
         raise ValueError(f"weights of another model; missing: {missing[:4]}, extra: {extra[:4]}, "
                          f"of another shape: {wrong[:4]}")
     model.load_state_dict({k: v for k, v in state.items() if k in now and k not in free}, strict=False)
-
-# %% ../../nbs/56_learner.ipynb #6803f3fb
-@dataclass(frozen=True)
-class Task:
-    "What training, commands and reports must know of data."
-    kind:str        # 'images', 'text' or 'sequences'
-    unit:str        # what there is many of, in words
-    model_args:dict # arguments of a model that fits
-    metrics:tuple   # names of what is reported after each epoch
-    config:dict     # what is written beside weights, in the form of timm's `pretrained_cfg`
-
-def _config(dls):
-    "How images are prepared, and what the classes are called."
-    cfg = {k: np.atleast_1d(getattr(dls, k)).tolist() for k in ('mean', 'std') if hasattr(dls, k)}
-    aug = getattr(dls, 'augmentation', None)
-    if aug is not None:
-        calm = 'bilinear' if aug.interpolation == 'random' else aug.interpolation
-        cfg |= dict(interpolation=calm, crop_pct=aug.crop_pct, crop_mode=aug.crop_mode)
-    return cfg | dict(label_names=[str(o) for o in getattr(dls, 'vocab', ())])
-
-# %% ../../nbs/56_learner.ipynb #dfaaf9b1
-def task_of(
-    dls:DataLoaders, # of pictures, texts or sequences
-)->Task:
-    "What a model must know about the data."
-    if hasattr(dls, 'block_size'):
-        n, args = dls.block_size, dict(vocab_size=dls.vocab.size, block_size=dls.block_size)
-        return Task('text', f'blocks of {n} tokens', args, ('accuracy', 'bits_per_byte'), dict(notes=[dls.vocab.name]))
-    classes = getattr(dls, 'num_classes', None) or get_c(dls)
-    metrics, config = ('accuracy', 'top5')[:1 + (classes > 10)], _config(dls)
-    if hasattr(dls, 'model_args'): return Task('sequences', dls.unit, dls.model_args, metrics, config)
-    if hasattr(dls, 'in_chans'): chans, size = dls.in_chans, dls.img_size
-    else: chans, *size = dls.valid.one_batch()[0].shape[1:]
-    return Task('images', 'images', dict(num_classes=classes, in_chans=chans, img_size=tuple(size)), metrics, config)
 
 # %% ../../nbs/56_learner.ipynb #1d40c938
 KINDS = dict(text='wb_gpt_', sequences='wb_lra_') # what a model reads, by the beginning of its name; else images
