@@ -29,7 +29,7 @@ def _logit_bias(sizes, mask, k):
     if bias is None or mask is None: return mask if bias is None else bias
     return bias + mask
 
-# %% ../../nbs/10a_attention.ipynb #422068d1
+# %% ../../nbs/10a_attention.ipynb #6eb7fce1
 def _attend(q, k, v, bias, scale, dropout=0.):
     "softmax(q kᵀ·scale + bias) v in each head"
     with no_autocast(q):
@@ -53,7 +53,7 @@ def softmax_attention(
     _check_qkv(q, k, v)
     return _attend(q, k, v, _logit_bias(sizes, mask, k), scale, dropout)
 
-# %% ../../nbs/10a_attention.ipynb #357c412e
+# %% ../../nbs/10a_attention.ipynb #4aafad8b
 class _Fused(torch.autograd.Function):
     "PyTorch's fused attention, differentiable again by the plain form"
     @staticmethod
@@ -125,7 +125,7 @@ class ProjectedAttention(nn.Module):
 
     def extra_repr(self): return f'dim={self.dim}, num_heads={self.num_heads}, head_dim={self.head_dim}'
 
-# %% ../../nbs/10a_attention.ipynb #68567b99
+# %% ../../nbs/10a_attention.ipynb #e5a8955e
 @patch
 def _heads(self:ProjectedAttention, x):
     "Queries, keys and values of tokens `b n d`, or what stands for all three: `t b h n p`"
