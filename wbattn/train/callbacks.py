@@ -77,7 +77,7 @@ class TokenLabels(Callback):
         self.learn.loss_grad = self.loss_grad + self.weight*token_loss(scores, shown)
     def after_fit(self): self.hook.remove()
 
-# %% ../../nbs/55_callbacks.ipynb #d1a5732e
+# %% ../../nbs/55_callbacks.ipynb #b459286e
 class RateLoss(Callback):
     "Add −ΔR of the features that the head reads to the loss."
     run_valid, remove_on_fetch, order = False, True, 5 # before accumulation divides the loss
@@ -168,7 +168,13 @@ class ShardedDL:
         if self.dl.shuffle and getattr(self.dl, 'repeats', 1) > 1: # they come share after share
             return idxs[self.rank*(len(idxs)//self.world):][:size]
         return idxs[self.rank::self.world][:size]
-    def to_detach(self, b, cpu=True, gather=True): return to_detach(b, cpu, gather=False)
+    def to_detach(self,
+        b,           # a batch's numbers
+        cpu=True,    # on the CPU
+        gather=True, # (fastai's: from all processes)
+    ):
+        "The numbers of this process alone."
+        return to_detach(b, cpu, gather=False)
 
 # %% ../../nbs/55_callbacks.ipynb #1c2c902b
 class Distributed(DistributedTrainer):

@@ -122,8 +122,9 @@ class WBLearner(Learner):
     )->ContextManagers:
         "Evaluate without what belongs to training only."
         def fit_only(cb): return getattr(cb, 'remove_on_fetch', False) and cb is not self.recorder
-        without = self.removed_cbs([] if inner else self.cbs.filter(fit_only))
-        return ContextManagers([without, super().validation_context(cbs, inner)])
+        if inner: return super().validation_context(cbs, inner)
+        evaluate = super().validation_context(L(cbs).filter(fit_only, negate=True))
+        return ContextManagers([self.removed_cbs(self.cbs.filter(fit_only)), evaluate])
     @property
     def epoch_batches(self)->int:
         "Batches of an epoch: as many as make whole steps."
