@@ -396,7 +396,7 @@ PUBLIC NAME(causal_tssa)(SAMPLES, const real *w, const real *temp, const real *b
             for (I k = 0; k < h; k++) f[k] = 1;
             for (I j = start, at = b*n + start; j < end; j++, at++) {
                 for (I k = 0; k < h; k++) f[k] *= rho[k];
-                NAME(causal_assign)(h, p, w + at*d, temp, bias ? bias + at*h : 0, rho, f, S, l, Pi + at*h);
+                NAME(causal_assign)(h, p, w + at*d, temp, bias ? bias + j*h : 0, rho, f, S, l, Pi + at*h);
                 NAME(causal_update)(h, p, w + at*d, Pi + at*h, rho, f, S + d, l + d, count, y + at*d);
             }
             NAME(join)(d, p, f, l, sums);
@@ -507,7 +507,7 @@ PUBLIC NAME(causal_tssa_grad)(SAMPLES, const real *w, const real *temp, const re
         for (I block = blocks - 1; block >= 0; block--) {
             I j = block*BLOCK, at = b*n + j;
             for (I i = 0; i < 2*d; i++) E[i] = (real)sums[i];
-            NAME(causal_block_grad)(n - j < BLOCK ? n - j : BLOCK, h, p, w + at*d, temp, bias ? bias + at*h : 0, rho,
+            NAME(causal_block_grad)(n - j < BLOCK ? n - j : BLOCK, h, p, w + at*d, temp, bias ? bias + j*h : 0, rho,
                 g + at*d, Pi + at*h, starts + (b*blocks + block)*size, dw + at*d, lam + at*h,
                 dtemp + b*h, by_rate ? drate + b*h : 0, e3, f, count, l, E, over, C);
             NAME(join)(d, p, f, l, sums);

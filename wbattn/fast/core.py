@@ -19,7 +19,7 @@ from ..forms import Unfit, fast
 from ..numerics import check_sizes, plain_grad, widen
 from ..ops.causal import causal_token_statistics_attention, causal_token_statistics_step, check_half_life
 from ..ops.dmsa import _angles, _check_codes, decoupled_attention, rotary_scores
-from ..ops.tssa import _weights, check_codes, token_statistics_attention
+from ..ops.tssa import check_codes, token_statistics_attention
 
 # %% ../../nbs/29_core.ipynb #6d15caa5
 _block = 64   # BLOCK of core.c
@@ -146,15 +146,14 @@ def _causal_tssa_grad(w, temp, bias, rate, g, Pi, starts, by_rate):
     return *_codes_and_members(w), _doubles(w, w.shape[1]), _doubles(w, w.shape[1])
 
 def _causal_plain(w, temp, bias, rate, before):
-    bias, half_life = None if bias is None else bias[0], None if rate is None else 1/rate
-    return causal_token_statistics_attention.plain(w, temp, bias, half_life)
+    return causal_token_statistics_attention.plain(w, temp, None if bias is None else bias[0], None if rate is None else 1/rate)
 
 @_differentiate(_causal_tssa, _causal_plain)
 def _(ctx, g, w, temp, bias, rate, before, Pi, starts, after):
     by_rate = ctx.needs_input_grad[3]
     dw, lam, dtemp, drate = _causal_tssa_grad(w, temp, bias, rate, g, Pi, starts, by_rate)
     dtemp = dtemp.sum(0).unsqueeze(1).to(temp.dtype)
-    return dw, dtemp, None if bias is None else temp*lam, drate.sum(0) if by_rate else None, None
+    return dw, dtemp, None if bias is None else temp*lam.sum(0, keepdim=True), drate.sum(0) if by_rate else None, None
 
 # %% ../../nbs/29_core.ipynb #46b7e270
 @_operation('(Tensor w, Tensor Pi, Tensor mask, Tensor? size) -> (Tensor, Tensor)', 1)
@@ -190,24 +189,23 @@ def _check(*tensors, sizes=None):
     if sizes is not None and sizes.requires_grad: raise Unfit('a gradient by the sizes')
 
 def _on_codes(op, w, *rest):
-    "What an operation makes of codes `... h n p`, its update in their precision"
-    y, *more = op(widen(w).reshape(-1, *w.shape[-3:]), *rest)
-    return y.view(w.shape).to(w.dtype), *more
+    "What an operation makes of codes `b h n p`, its update in their precision"
+    y, *more = op(widen(w), *rest)
+    return y.to(w.dtype), *more
 
 # %% ../../nbs/29_core.ipynb #1792e7cc
 @fast(token_statistics_attention, 'cpu')
 def _token_statistics_in_c(w, temp, sizes=None):
     "Token-statistics attention in three sweeps of C, and three for its gradient."
     _check(w, sizes=sizes)
-    temp, sizes = check_codes(w, temp), _weights(w, sizes)
-    return _on_codes(_tssa, w, temp, None if sizes is None else sizes.flatten(0, -2))[0]
+    return _on_codes(_tssa, w, check_codes(w, temp), None if sizes is None else check_sizes(sizes, w))[0]
 
 # %% ../../nbs/29_core.ipynb #30bbb6bb
 def _causally(w, temp, bias, half_life, before=None):
-    "Update of codes `... h n p`; the three sums after their last token `b 2hp+h`"
-    temp = check_codes(w, temp, bias[0] if bias is not None and bias.dim() == 3 else bias)
+    "Update of codes `b h n p`; the three sums after their last token `b 2hp+h`"
+    temp = check_codes(w, temp, bias)
     rate = None if half_life is None else 1/check_half_life(half_life, len(temp)).double()
-    if bias is not None: bias = bias.to(temp.dtype).expand(w[..., 0, 0, 0].numel(), -1, -1)
+    bias = None if bias is None else bias.to(temp.dtype).unsqueeze(0)
     y, _, _, after = _on_codes(_causal_tssa, w, temp, bias, rate, before)
     return y, after
 
@@ -226,7 +224,7 @@ def _token_statistics_step_in_c(w, temp, bias, energy, grouped, count, half_life
     (b, h, _, p), state = w.shape, (energy, grouped, count)
     if torch.is_grad_enabled(): raise Unfit('a gradient may be asked for')
     before, fit = torch.cat([t.flatten(1).double() for t in state], 1), [h*p, h*p, h]
-    if before.shape != (b, sum(fit)): raise ValueError(f'the sums before must be b h p, b h p and b h, got {[tuple(t.shape) for t in state]}')
+    if before.shape != (b, sum(fit)): raise ValueError(f'the sums before must be b h 1 p, b h 1 p and b h 1 1, got {[tuple(t.shape) for t in state]}')
     y, after = _causally(w, temp, bias, half_life, before)
     return y, tuple(part.view_as(t).to(t.dtype) for part, t in zip(after.split(fit, 1), state))
 
