@@ -80,7 +80,7 @@ machine = re.compile(r'/(?:root|home|work|opt|tmp|Users|private|mnt)/|site-packa
 def options(source):
     "The `#|` lines at the head of a cell: name → value"
     head = re.match(r'(?:#\|.*\n?)*', source)[0]
-    return dict(re.findall(r'(?m)^#\|\s*([\w-]+):?[ \t]*(.*)$', head))
+    return {k: v.strip().strip('"') for k, v in re.findall(r'(?m)^#\|\s*([\w-]+):?[ \t]*(.*)$', head)}
 
 def listed(node):
     "Every page named in a sidebar"

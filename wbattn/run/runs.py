@@ -20,9 +20,8 @@ from fastai.torch_core import num_distrib, rank_distrib, set_seed
 from fastcore.basics import patch
 from ..checks import known
 from ..data import check_options, dls_args, get_dls
-from wbattn.look import (layer_rates, learning_curves, membership_maps, operators, plot_layer_rates, plot_step_sizes,
-    recorders)
-from ..look.sentence import sentence_maps
+from ..look import (RecordLayers, layer_rates, learning_curves, membership_maps, operators, plot_layer_rates,
+    plot_step_sizes, sentence_maps)
 from ..models import list_models, save_model
 from ..models.zoo import check_fits
 from wbattn.train.checkpoint import (CSVLog, Checkpoint, atomic_write, load_checkpoint, read_json, read_log, versions,
@@ -148,9 +147,8 @@ def build_run(
     set_seed(p.seed)
     dls = get_dls(p.data, bs=p.part_bs, seed=p.seed, device=p.device, **{**p.recipe.data, **p.data_kwargs})
     kwargs, weights = _first_weights(p)
-    memory = torch.cuda.get_device_properties(p.device).total_memory if p.device.type == 'cuda' else None
     with suppress(TypeError): # an argument that the model doesn't know: told when it is made
-        check_fits(p.arch, p.part_bs, memory, **task_of(dls).model_args | p.recipe.model | kwargs)
+        check_fits(p.arch, p.part_bs, p.device, **task_of(dls).model_args | p.recipe.model | kwargs)
     learn = wb_learner(dls, p.arch, p.recipe, cbs=cbs, weights=weights, **kwargs)
     if rank_distrib(): set_seed(p.seed + rank_distrib())
     learn.model.to(p.device)
@@ -215,7 +213,7 @@ def fit_run(
         atomic_write(p.out/'recipe.json', lambda f: f.write_text(p.recipe.to_json() + '\n'))
     monitor = 'ema_accuracy' if p.recipe.ema and p.recipe.ema_final else 'accuracy'
     checkpoint = Checkpoint(p.out/'checkpoint.pt', run_info(p, learn), p.state, monitor)
-    learn.add_cbs([CSVLog(p.out/'log.csv'), checkpoint, *recorders(learn.model, p.out)])
+    learn.add_cbs([CSVLog(p.out/'log.csv'), checkpoint, RecordLayers(p.out)])
     _say(_headline(p, learn))
     try: learn.fit_recipe(first_epoch=p.epochs_done)
     except (KeyboardInterrupt, SystemExit):

@@ -19,7 +19,7 @@ from fastai.torch_core import num_distrib
 from safetensors.torch import load_file
 from ..look import RECORDS
 from ..models import create
-from ..models.weights import published
+from ..models import published
 from ..train.callbacks import ShardedDL, gather
 from ..train.checkpoint import read_json
 from ..train.learner import load_weights
