@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['class_folders', 'read_folder', 'read_imagenet', 'cifar_dls', 'imagenet_dls', 'folder_dls']
 
-# %% ../../nbs/49_datasets.ipynb #675d0333
+# %% ../../nbs/49_datasets.ipynb #6f1ee7ad
 import os
 import numpy as np, pandas as pd, torch
 import torchvision.datasets as tvd
@@ -29,7 +29,7 @@ from .scenes import DIGITS_MEAN, DIGITS_STD, Scenes, digits_arrays, digits_dls, 
 from .sequences import aan_dls, grey_cifar_dls, imdb_dls, listops_dls, pathfinder_dls
 from .text import text_dls
 
-# %% ../../nbs/49_datasets.ipynb #367c5946
+# %% ../../nbs/49_datasets.ipynb #2f838919
 @dataclass(frozen=True)
 class Source:
     "Where pictures come from, and how they are treated unless options say otherwise."
@@ -44,7 +44,7 @@ class Source:
     hflip:float=None      # None: the augmentation's; 0: a mirrored digit is another sign
     augment:str=None      # its augmentation; None: by size
 
-# %% ../../nbs/49_datasets.ipynb #21a90d9d
+# %% ../../nbs/49_datasets.ipynb #92151ef0
 def _size_and_stats(s, img_size, mean, std):
     size = to_2tuple(s.size if img_size is None else img_size)
     check_option(min(size) >= 1, 'img_size', img_size, "a number of pixels, or two")
@@ -59,7 +59,7 @@ def _augmentation(s, size, augment, changes):
         changes = {**changes, 'hflip': s.hflip}
     return get_augment(named, **changes)
 
-# %% ../../nbs/49_datasets.ipynb #8396f9d3
+# %% ../../nbs/49_datasets.ipynb #bb10612b
 def _hold_out(parts, valid_pct):
     (name, (x, y)), *others = parts.items()
     kept, out = stratified_split(y, valid_pct)
@@ -67,7 +67,7 @@ def _hold_out(parts, valid_pct):
     ours = {f'{name} without {valid_pct:g}': (x[kept], y[kept]), f'{valid_pct:g} of {name}': (x[out], y[out])}
     return ours | dict(others)
 
-# %% ../../nbs/49_datasets.ipynb #0839b4fc
+# %% ../../nbs/49_datasets.ipynb #1d3c2f61
 @delegates(Augment)
 def image_dls(
     source,          # a `Source` of pictures
@@ -103,7 +103,7 @@ def image_dls(
 
 image_dls.__delwrap__ = Augment   # where the words on its other options stand: a dataclass has no source of its own
 
-# %% ../../nbs/49_datasets.ipynb #07ab9380
+# %% ../../nbs/49_datasets.ipynb #52aa1c2f
 def pictures(
     name,         # under which it can be had
     title,        # what it is
@@ -121,7 +121,7 @@ def pictures(
         return read
     return add
 
-# %% ../../nbs/49_datasets.ipynb #f5a031fd
+# %% ../../nbs/49_datasets.ipynb #6d234612
 def _read_part(tv, root, part, download):
     "Images, labels and names of the classes."
     which = dict(train=part == 'train') if issubclass(tv, tvd.CIFAR10) else dict(split=part)
@@ -149,7 +149,7 @@ def read_published(
     def together(p, k): return np.concatenate([read[q][k] for q in p.split('+')])
     return {p: (together(p, 0), together(p, 1)) for p in parts}, max((c for _, _, c in read.values()), key=len)
 
-# %% ../../nbs/49_datasets.ipynb #3e18ad9b
+# %% ../../nbs/49_datasets.ipynb #e1d2b51c
 def _published(
     name,    # under which it can be had
     tv,      # torchvision's class
@@ -175,7 +175,7 @@ _published('pets', tvd.OxfordIIITPet, 'Oxford-IIIT Pets, 37 breeds', '3,680 → 
 _published('food101', tvd.Food101, 'Food-101, photographs of dishes', '75,750 → 25,250', 101, 224, 'JPEG, JSON lists',
            'https://data.vision.ee.ethz.ch/cvl/datasets_extra/food-101/')
 
-# %% ../../nbs/49_datasets.ipynb #32912a0f
+# %% ../../nbs/49_datasets.ipynb #f359e133
 def class_folders(
     d # directory
 )->list: # names of the folders in it, sorted
@@ -212,7 +212,7 @@ def read_folder(
     if verify: check_headers([f for files, _ in parts.values() for f in files])
     return parts, classes
 
-# %% ../../nbs/49_datasets.ipynb #562624b5
+# %% ../../nbs/49_datasets.ipynb #fe2029e9
 def _synset_names(
     wnids # WordNet numbers
 )->list:  # first word of each; the number comes along where two would be the same ('crane')
@@ -242,7 +242,7 @@ def read_imagenet(
     parts, wnids = read_folder(root, verify=False)
     return {k: parts[k] for k in ('train', 'val')}, _synset_names(wnids)
 
-# %% ../../nbs/49_datasets.ipynb #137dc1ca
+# %% ../../nbs/49_datasets.ipynb #42888682
 def real_labels(
     ds:Datasets # ImageNet's validation images, such as the `valid_ds` of its loaders
 )->list:        # one list of classes for each image of `ds`, in its order
@@ -262,7 +262,7 @@ def real_accuracy(
     if not right: raise ValueError("no image has a ReaL label")
     return sum(right)/len(right)
 
-# %% ../../nbs/49_datasets.ipynb #d4c7bb17
+# %% ../../nbs/49_datasets.ipynb #f857e30b
 def get_dataset(
     name # a key of `DATASETS`
 )->DataSet:
@@ -298,7 +298,7 @@ def datasets_table()->pd.DataFrame: # a row for each
     "What data sets there are."
     return pd.DataFrame({k: vars(s) for k, s in DATASETS.items()}).T.drop(columns='make')
 
-# %% ../../nbs/49_datasets.ipynb #fff79bf4
+# %% ../../nbs/49_datasets.ipynb #e9fef7a2
 #| include: false
 @delegates(image_dls, but='source', keep=True)
 def cifar_dls(

@@ -5,11 +5,10 @@
 # %% auto #0
 __all__ = ['array_dls']
 
-# %% ../../nbs/40_loaders.ipynb #a2c6bdfc
+# %% ../../nbs/40_loaders.ipynb #56f8b7ff
 import random
 import numpy as np, torch
 from dataclasses import dataclass
-from functools import partial
 from inspect import signature
 from torch import Tensor
 from fastcore.basics import chunked, patch
@@ -18,9 +17,9 @@ from fastai.data.transforms import Category, CategoryMap, Normalize, get_c
 from fastai.losses import CrossEntropyLossFlat
 from fastai.torch_core import TensorCategory, TensorImage, TensorImageBW, default_device
 import fastai.vision.data, fastai.vision.learner  # noqa: F401, how fastai draws images and results
-from ..checks import check_option, check_value, whole
+from ..checks import check_value, whole
 
-# %% ../../nbs/40_loaders.ipynb #987a34fa
+# %% ../../nbs/40_loaders.ipynb #fd104ff8
 @dataclass(frozen=True)
 class Task:
     "What training, commands and reports must know of data."
@@ -30,7 +29,7 @@ class Task:
     metrics:tuple   # names of what is reported after each epoch
     config:dict     # what is written beside weights, in the form of timm's `pretrained_cfg`
 
-# %% ../../nbs/40_loaders.ipynb #5089efda
+# %% ../../nbs/40_loaders.ipynb #29f18333
 def picture_task(
     vocab,     # names of the classes
     chans,     # colours of a picture
@@ -50,7 +49,7 @@ def task_of(
     _, chans, *size = dls.valid.one_batch()[0].shape
     return picture_task(getattr(dls, 'vocab', range(get_c(dls))), chans, size)
 
-# %% ../../nbs/40_loaders.ipynb #0c787f13
+# %% ../../nbs/40_loaders.ipynb #8154acb5
 class Dataset:
     "Inputs and labels; `ds[i]` is an item, `ds[[i, j, …]]` a batch."
     n_inp, loss_func, kind = 1, CrossEntropyLossFlat(), Tensor # kind: fastai's type of an input
@@ -70,7 +69,7 @@ class Dataset:
         x = self.x[i].as_subclass(self.kind)
         return (x,) if self.y is None else (x, TensorCategory(self.y[i]))
 
-# %% ../../nbs/40_loaders.ipynb #d554c17e
+# %% ../../nbs/40_loaders.ipynb #a5251bd6
 def check_labels(
     y,    # labels
     n,    # inputs
@@ -94,7 +93,7 @@ def new_empty(self:Dataset):
     "No items with the same classes, as `export` stores them."
     return type(self)(self.x[:0], self.y[:0], self.vocab, self.split_idx)
 
-# %% ../../nbs/40_loaders.ipynb #9ef28561
+# %% ../../nbs/40_loaders.ipynb #cdeb188b
 class ImageArrays(Dataset):
     "Pictures and labels held in memory as two tensors."
     def __init__(self,
@@ -117,7 +116,7 @@ class ImageArrays(Dataset):
         if had != want: raise ValueError(f"images of shape {had}; expected {want}")
         return new
 
-# %% ../../nbs/40_loaders.ipynb #1cf99702
+# %% ../../nbs/40_loaders.ipynb #a42f4351
 class BatchDL(TfmdDL):
     "fastai's loader over a data set that hands out whole batches."
     def create_batches(self,
@@ -126,7 +125,7 @@ class BatchDL(TfmdDL):
         "Batches of the items at `samps`."
         for idxs in chunked(samps, self.bs, self.drop_last): yield self.dataset[idxs]
 
-# %% ../../nbs/40_loaders.ipynb #4cf6ba95
+# %% ../../nbs/40_loaders.ipynb #206d941d
 class Loaders(DataLoaders):
     "Training and validation loader, a test loader where there is one, and their task."
     task, name, parts = None, '', () # name: under which recipes are looked up; parts: what is trained, validated and tested on
@@ -147,7 +146,7 @@ class Loaders(DataLoaders):
         res.__dict__ = self.__dict__ | dict(loaders=res.loaders)
         return res
 
-# %% ../../nbs/40_loaders.ipynb #6e7c5466
+# %% ../../nbs/40_loaders.ipynb #0a8b11cb
 def as_loaders(
     sets,        # data sets for training, validation, and perhaps test
     task,        # their Task
@@ -172,7 +171,7 @@ def as_loaders(
     for k, v in attrs.items(): setattr(res, k, v)
     return res
 
-# %% ../../nbs/40_loaders.ipynb #7677d69b
+# %% ../../nbs/40_loaders.ipynb #f8be3baf
 def array_dls(
     parts,          # (images, labels) of the training, validation and perhaps test part
     vocab,          # class names
@@ -193,7 +192,7 @@ def array_dls(
     norm = Normalize(*(torch.tensor(o).view(1, -1, 1, 1) for o in stats))
     return as_loaders(sets, task, bs, val_bs or 4*bs, seed, device, attrs=dict(name=name), after_batch=[*batch_tfms, norm])
 
-# %% ../../nbs/40_loaders.ipynb #0d82e8c8
+# %% ../../nbs/40_loaders.ipynb #8ff32c8a
 def stratified_split(
     y,      # labels `n`
     *sizes, # of each class, for the parts that are not trained on: a number, or a share below 1
@@ -208,7 +207,7 @@ def stratified_split(
         found.append(np.split(idx, len(idx) - np.cumsum(n[::-1])[::-1]))
     return tuple(np.sort(np.concatenate(p)) for p in zip(*found))
 
-# %% ../../nbs/40_loaders.ipynb #af3be19f
+# %% ../../nbs/40_loaders.ipynb #185ba279
 @dataclass(frozen=True)
 class DataSet:
     "A data set that can be had by name."
