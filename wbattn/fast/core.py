@@ -19,7 +19,7 @@ from ..forms import Unfit, fast
 from ..numerics import check_sizes, plain_grad, widen
 from ..ops.causal import causal_token_statistics_attention, causal_token_statistics_step, check_half_life
 from ..ops.dmsa import _angles, _check_codes, _join, _split, decoupled_attention, rotary_scores
-from ..ops.tssa import _weights, check_codes, token_statistics_attention
+from ..ops.tssa import check_codes, token_statistics_attention
 
 # %% ../../nbs/29_core.ipynb #6d15caa5
 _block = 64   # BLOCK of core.c
@@ -237,19 +237,16 @@ def _in_rows(op, w, *rest):
 def _token_statistics_in_c(w, temp, sizes=None):
     "Token-statistics attention in three sweeps of C, and three for its gradient."
     _check(w, sizes=sizes)
-    temp, sizes = check_codes(w, temp).contiguous(), _weights(w, sizes)
-    size = None if sizes is None else sizes.flatten(0, -2).contiguous()
+    temp, size = check_codes(w, temp).contiguous(), None if sizes is None else check_sizes(sizes, w).contiguous()
     return _in_rows(_tssa, w, temp, size)[0]
 
 # %% ../../nbs/29_core.ipynb #30bbb6bb
 def _causally(w, temp, bias, half_life, before=None):
     "Update of codes `b h n p`; the three sums after their last token `b 2d+h`"
-    each = bias is not None and bias.dim() == 3                           # biases of its own for each sample
-    temp = check_codes(w, temp, bias[0] if each else bias).contiguous()
-    stride = bias[0].numel() if each else 0
+    temp = check_codes(w, temp, bias).contiguous()
     bias = None if bias is None else bias.to(temp.dtype).contiguous()
     rate = None if half_life is None else 1/check_half_life(half_life, len(temp)).double()
-    y, _, _, after = _in_rows(_causal_tssa, w, temp, bias, stride, rate, before)
+    y, _, _, after = _in_rows(_causal_tssa, w, temp, bias, 0, rate, before)
     return y, after
 
 @fast(causal_token_statistics_attention, 'cpu')
@@ -267,10 +264,8 @@ def _token_statistics_step_in_c(w, temp, bias, energy, grouped, count, half_life
     (b, h, _, p), state = w.shape, (energy, grouped, count)
     tensors = [t for t in (w, temp, bias, *state, half_life) if isinstance(t, Tensor)]
     if torch.is_grad_enabled() and any(t.requires_grad for t in tensors): raise Unfit('a gradient is asked for')
-    shapes, fit = [tuple(t.shape) for t in state], [(b, h, p), (b, h, p), (b, h)]
+    shapes, fit = [tuple(t.shape) for t in state], [(b, h, 1, p), (b, h, 1, p), (b, h, 1, 1)]
     if shapes != fit: raise ValueError(f'the sums before must be {fit}, got {shapes}')
-    if bias is not None and bias.dim() == 3 and len(bias) != b:
-        raise ValueError(f'bias must be h n or b h n with b = {b}, got {tuple(bias.shape)}')
     y, after = _causally(w, temp, bias, half_life, torch.cat([t.flatten(1).double() for t in state], 1))
     parts = after.split([t[0].numel() for t in state], 1)
     return y, tuple(part.view_as(t).to(t.dtype) for part, t in zip(parts, state))
