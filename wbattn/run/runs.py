@@ -312,10 +312,8 @@ def _result(s, out):
 def _build_fit_report(p, cbs, command):
     learn = build_run(p, cbs)
     if p.given.overwrite and not rank_distrib(): clear_run_dir(p.out)
-    try:
-        fit_run(p, learn)
-        return report_run(p, learn, command)
-    finally: learn.dls.close() # worker processes
+    fit_run(p, learn)
+    return report_run(p, learn, command)
 
 def run_train(
     o,            # options, see train_run
