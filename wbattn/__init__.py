@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         subspace_coherence)
     from wbattn.run.cli import wbattn_bench, wbattn_eval, wbattn_explain, wbattn_predict, wbattn_train
     from wbattn.run.generate import generate, wbattn_generate
-    from wbattn.study.experiment import wbattn_experiment
+    from wbattn.run.experiment import wbattn_experiment
 
 # %% ../nbs/99_face.ipynb #15398659
 def _read_homes(

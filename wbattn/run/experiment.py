@@ -6,7 +6,7 @@
 __all__ = ['wbattn_experiment', 'run_experiment']
 
 # %% ../../nbs/81d_experiment.ipynb #64fbc754
-from ..run.cli import checked, command
+from .cli import checked, command
 
 # %% ../../nbs/81d_experiment.ipynb #8c6f053a
 def run_experiment(
@@ -23,15 +23,14 @@ def run_experiment(
 ):                       # the results, see read_results; nothing for "list"
     "Run one of the papers' ablations, every variant from several seeds, and print means ± standard deviations."
     o = checked(locals() | dict(out=out or f'experiments/{data}/{name}.csv'))
-    from wbattn.study.studies import STUDIES, run_study, summarize
+    from wbattn.study import STUDIES, run_study, summarize
     if name == 'list':
-        for s in STUDIES.values(): print(f'{s.name:16} {s.question}\n{"":16} {s.paper}')
+        for k, s in STUDIES.items(): print(f'{k:16} {s.question}\n{"":16} {s.paper}')
         return
     df = run_study(o, command, lambda s: print(s, flush=True))
     print(f"\n{STUDIES[name].question}\n\n{summarize(df).to_string()}\n\nrows: {o.out}")
     return df
 
-# %% ../../nbs/81d_experiment.ipynb #b35795a6
 wbattn_experiment = command(run_experiment, 'wbattn_experiment', examples="""  wbattn_experiment list
   wbattn_experiment eca_rank
   wbattn_experiment eca_rank --data cifar10 --data-dir data
