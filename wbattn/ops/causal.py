@@ -51,8 +51,6 @@ def check_half_life(
     hidden = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or lives.is_meta
     if lives.shape in ((), (1,), (num_heads,)) and (hidden or (lives > 0).all()): return lives.expand(num_heads)
     raise ValueError(f'half_life must be > 0, one number or one for each of the {num_heads} heads, got {half_life}')
-
-# %% ../../nbs/18_causal.ipynb #2d96fb99
 def _causal(w, temp, bias, half_life=None, before=(None, None, None)):
     "Update `b h n p`, membership `b h n` and the three running sums after the last token, `b h 1 p` and `b h 1 1`"
     rate = None if half_life is None else 1/check_half_life(half_life, w.shape[1]).to(w)
