@@ -15,12 +15,11 @@ from torch import Tensor
 from torch.library import custom_op
 from torch.utils.flop_counter import flop_registry, register_flop_formula
 from .. import fast as folder
-from .dmsa import _flat, _heads
 from ..forms import Unfit, fast
-from ..numerics import plain_grad, widen
+from ..numerics import check_sizes, plain_grad, widen
 from ..ops.causal import causal_token_statistics_attention, causal_token_statistics_step, check_half_life
-from ..ops.dmsa import _angles, _check_codes, _check_rotary, decoupled_attention, rotary_scores
-from ..ops.tssa import _weights, check_codes, token_statistics_attention
+from ..ops.dmsa import _angles, _check_codes, _join, _split, decoupled_attention, rotary_scores
+from ..ops.tssa import check_codes, token_statistics_attention
 
 # %% ../../nbs/29_core.ipynb #6d15caa5
 _block = 64   # BLOCK of core.c
@@ -126,7 +125,7 @@ def _tssa_grad(
     return torch.empty_like(w), w.new_empty(w.shape[0], h, dtype=torch.float64), torch.empty_like(Pi)
 
 # %% ../../nbs/29_core.ipynb #ad5960e6
-def _tssa_plain(w, h, p, *rest): return _flat(token_statistics_attention.plain(_heads(w, h), *rest))
+def _tssa_plain(w, h, p, *rest): return _join(token_statistics_attention.plain(_split(w, h), *rest))
 
 def _tssa_backward(ctx, g, w, h, p, temp, size, Pi, kept):
     dw, dtemp, _ = _tssa_grad(w, h, p, temp, size, g, Pi, kept)
@@ -156,7 +155,7 @@ def _causal_tssa_grad(
 # %% ../../nbs/29_core.ipynb #f97848c5
 def _causal_plain(w, h, p, temp, bias, bias_stride, rate, before):
     half_life = None if rate is None else 1/rate
-    return _flat(causal_token_statistics_attention.plain(_heads(w, h), temp, bias, half_life))
+    return _join(causal_token_statistics_attention.plain(_split(w, h), temp, bias, half_life))
 
 def _causal_backward(ctx, g, w, h, p, temp, bias, bias_stride, rate, before, Pi, starts, after):
     by_rate = ctx.needs_input_grad[6]
@@ -180,7 +179,7 @@ def _dmsa_grad(
     return torch.empty_like(w), torch.empty_like(Pi), torch.empty_like(mask, dtype=torch.float64)
 
 # %% ../../nbs/29_core.ipynb #3d707c38
-def _dmsa_plain(w, h, p, Pi, *rest): return _flat(decoupled_attention.plain(_heads(w, h), Pi.mT, *rest))
+def _dmsa_plain(w, h, p, Pi, *rest): return _join(decoupled_attention.plain(_split(w, h), Pi.mT, *rest))
 
 def _dmsa_backward(ctx, g, w, h, p, Pi, mask, size, kept):
     dw, dPi, dmask = _dmsa_grad(w, h, p, Pi, mask, size, g, kept)
@@ -238,19 +237,16 @@ def _in_rows(op, w, *rest):
 def _token_statistics_in_c(w, temp, sizes=None):
     "Token-statistics attention in three sweeps of C, and three for its gradient."
     _check(w, sizes=sizes)
-    temp, sizes = check_codes(w, temp).contiguous(), _weights(w, sizes)
-    size = None if sizes is None else sizes.flatten(0, -2).contiguous()
+    temp, size = check_codes(w, temp).contiguous(), None if sizes is None else check_sizes(sizes, w).contiguous()
     return _in_rows(_tssa, w, temp, size)[0]
 
 # %% ../../nbs/29_core.ipynb #30bbb6bb
 def _causally(w, temp, bias, half_life, before=None):
     "Update of codes `b h n p`; the three sums after their last token `b 2d+h`"
-    each = bias is not None and bias.dim() == 3                           # biases of its own for each sample
-    temp = check_codes(w, temp, bias[0] if each else bias).contiguous()
-    stride = bias[0].numel() if each else 0
+    temp = check_codes(w, temp, bias).contiguous()
     bias = None if bias is None else bias.to(temp.dtype).contiguous()
     rate = None if half_life is None else 1/check_half_life(half_life, len(temp)).double()
-    y, _, _, after = _in_rows(_causal_tssa, w, temp, bias, stride, rate, before)
+    y, _, _, after = _in_rows(_causal_tssa, w, temp, bias, 0, rate, before)
     return y, after
 
 @fast(causal_token_statistics_attention, 'cpu')
@@ -268,10 +264,8 @@ def _token_statistics_step_in_c(w, temp, bias, energy, grouped, count, half_life
     (b, h, _, p), state = w.shape, (energy, grouped, count)
     tensors = [t for t in (w, temp, bias, *state, half_life) if isinstance(t, Tensor)]
     if torch.is_grad_enabled() and any(t.requires_grad for t in tensors): raise Unfit('a gradient is asked for')
-    shapes, fit = [tuple(t.shape) for t in state], [(b, h, p), (b, h, p), (b, h)]
+    shapes, fit = [tuple(t.shape) for t in state], [(b, h, 1, p), (b, h, 1, p), (b, h, 1, 1)]
     if shapes != fit: raise ValueError(f'the sums before must be {fit}, got {shapes}')
-    if bias is not None and bias.dim() == 3 and len(bias) != b:
-        raise ValueError(f'bias must be h n or b h n with b = {b}, got {tuple(bias.shape)}')
     y, after = _causally(w, temp, bias, half_life, torch.cat([t.flatten(1).double() for t in state], 1))
     parts = after.split([t[0].numel() for t in state], 1)
     return y, tuple(part.view_as(t).to(t.dtype) for part, t in zip(parts, state))
@@ -281,8 +275,8 @@ def _token_statistics_step_in_c(w, temp, bias, energy, grouped, count, half_life
 def _decoupled_attention_in_c(w, Pi, mask=None, sizes=None):
     "`decoupled_attention` in two sweeps of C, and two for its gradient."
     _check(w, Pi, mask, sizes=sizes)
-    sizes = _check_codes(w, Pi, mask, sizes)
-    size, Pi = None if sizes is None else sizes.squeeze(-2).contiguous(), widen(Pi.mT).contiguous()
+    _check_codes(w, Pi, mask)
+    size, Pi = None if sizes is None else check_sizes(sizes, w).contiguous(), widen(Pi.mT).contiguous()
     mask = Pi.new_ones(w.shape[:2]) if mask is None else widen(mask).contiguous()
     return _in_rows(_dmsa, w, Pi, mask, size)[0]
 
@@ -291,6 +285,6 @@ def _rotary_scores_in_c(x, weight, base=1e4, positions=None):
     "`rotary_scores` in one sweep of C, and one for its gradient."
     if positions is not None: raise Unfit('positions of their own')
     _check(x, weight)
-    _check_rotary(x, positions)
+    if x.shape[-1] % 2: raise ValueError(f'expected tokens ... n d, d even, got {tuple(x.shape)}')
     if weight.shape[1:] != x.shape[-1:]: raise ValueError(f'weight must be h × {x.shape[-1]}, got {tuple(weight.shape)}')
     return _rotary(x.contiguous(), *weight.shape, widen(weight).contiguous(), float(base)).mT

@@ -23,18 +23,16 @@ from fastai.learner import Learner
 from fastai.torch_core import num_distrib, rank_distrib, set_seed
 from ..checks import known
 from ..data import check_options, dls_args, get_dls
-from ..look import (RECORDS, layer_rates, learning_curves, membership_maps, operators, plot_layer_rates,
-    plot_step_sizes, recorders)
-from ..look.sentence import sentence_maps
-from ..models import create, list_models, save_model
-from ..models.weights import published
+from ..look import (RECORDS, RecordLayers, layer_rates, learning_curves, membership_maps, operators,
+    plot_layer_rates, plot_step_sizes, sentence_maps)
+from ..models import create, list_models, published, save_model
 from ..models.zoo import check_fits
 from wbattn.train.checkpoint import (CSVLog, Checkpoint, atomic_write, load_checkpoint, read_json, read_log, versions,
     write_json)
 from ..train.learner import load_weights, task_of, wb_learner
 from ..train.recipes import MAIN_ARCH, Recipe, get_recipe
 
-# %% ../../nbs/74_runs.ipynb #43d8dcf9
+# %% ../../nbs/74_runs.ipynb #a2f9eb2c
 def pick_device(
     device=None, # cpu, cuda, cuda:1, mps, …; None: a GPU if there is one
 )->torch.device:
@@ -46,13 +44,7 @@ def pick_device(
     if found.type == 'cuda': torch.cuda.set_device(found)   # whose random numbers a checkpoint keeps
     return found
 
-def free_memory(
-    device:torch.device, # where a model is to be
-)->int:                  # bytes; None: that of the machine
-    "What a model may take."
-    return torch.cuda.mem_get_info(device)[0] if device.type == 'cuda' else None
-
-# %% ../../nbs/74_runs.ipynb #a7f22802
+# %% ../../nbs/74_runs.ipynb #e2e0c0cf
 def _alive(holder):
     "Is the process of a lock still there? On another machine that can't be seen, so yes."
     pid, _, host = holder.partition(' on ')
@@ -76,7 +68,7 @@ def _take(lock):
         os.replace(mine, lock)
     finally: mine.unlink(missing_ok=True)
 
-# %% ../../nbs/74_runs.ipynb #51821ec2
+# %% ../../nbs/74_runs.ipynb #84cd3758
 FIGURES = 'curves.png', 'step_sizes.png', 'rates.png', 'membership.png'
 RUN_FILES = ('model.safetensors', 'config.json', 'log.csv', 'summary.json', 'recipe.json', 'rates.json',
              'checkpoint.pt', 'best.pt', *FIGURES, *RECORDS)
@@ -100,7 +92,7 @@ def clear_run_dir(
     for f in RUN_FILES:
         for name in (f, f'{f}.part'): (out/name).unlink(missing_ok=True)
 
-# %% ../../nbs/74_runs.ipynb #2da4a591
+# %% ../../nbs/74_runs.ipynb #de2855d3
 @contextmanager
 def run_dir(
     out:Path,        # the run directory; it is made if there is none
@@ -120,7 +112,7 @@ def run_dir(
         for p in made:
             if not any(p.iterdir()): p.rmdir()
 
-# %% ../../nbs/74_runs.ipynb #1ad63f5f
+# %% ../../nbs/74_runs.ipynb #3a5f0913
 def _load(path):
     "A dict of tensors and plain values."
     if path.suffix == '.safetensors': return load_file(path)
@@ -130,7 +122,7 @@ def _load(path):
     if not isinstance(state, dict): raise ValueError(f"it holds a {type(state).__name__}, no weights")
     return state
 
-# %% ../../nbs/74_runs.ipynb #27e83607
+# %% ../../nbs/74_runs.ipynb #cd87ce84
 def _from_run(path, state):
     "Architecture, arguments, weights, preparation of pictures, and the run; None for weights alone."
     config, summary = path.with_name('config.json'), path.with_name('summary.json')
@@ -142,21 +134,21 @@ def _from_run(path, state):
         weights = state['ema'][0] if state['ema'] and info['recipe']['ema_final'] else state['model']
         return info['arch'], info['model_kwargs'], weights, info['cfg'], info
 
-# %% ../../nbs/74_runs.ipynb #2577f9cd
-def _make(path, arch, changes, memory):
+# %% ../../nbs/74_runs.ipynb #b27cb0aa
+def _make(path, arch, changes, device):
     "The model of a file, before it is moved anywhere."
     state = _load(path)
     name, kwargs, weights, cfg, run = _from_run(path, state) or (arch, {}, None, {}, {})
     if name is None: raise ValueError("weights alone don't say what model they are of; pass arch, a name of list_models()")
     if arch not in (None, name): raise ValueError(f"it holds {name}, not {arch}")
-    check_fits(name, 0, memory, **kwargs | changes)
+    check_fits(name, 0, device, **kwargs | changes)
     model = create(name, **kwargs | changes) if weights else published(state, name, **changes)
     model.pretrained_cfg, model.run = {**getattr(model, 'pretrained_cfg', {}), **cfg}, run
     if weights: load_weights(model, weights)
     if hasattr(model, 'img_size'): model.pretrained_cfg['input_size'] = model.in_chans, *model.img_size
     return model
 
-# %% ../../nbs/74_runs.ipynb #99681410
+# %% ../../nbs/74_runs.ipynb #576e0fec
 PREPARED = 'mean', 'std', 'crop_pct', 'crop_mode', 'interpolation', 'input_size' # what decides how a picture is prepared
 
 def read_pretrained(
@@ -167,20 +159,20 @@ def read_pretrained(
     device='cpu', # where the model is to be
 )->nn.Module:     # in evaluation mode; its `run` says what is known of data and recipe
     "A model with weights, or a `ValueError` that says why there is none."
-    path, device = Path(path), torch.device(device)
+    path = Path(path)
     for k in cfg or {}: known(k, PREPARED, "pictures are prepared without")
     if path.is_dir():
         inside = [path/n for n in ('model.safetensors', 'checkpoint.pt') if (path/n).is_file()]
         if not inside: raise FileNotFoundError(f"no model.safetensors or checkpoint.pt in {str(path)!r}")
         path = inside[0]
     if not path.exists(): raise FileNotFoundError(f"no weights here: {str(path)!r} doesn't exist")
-    try: made = _make(path, arch, model or {}, free_memory(device))
+    try: made = _make(path, arch, model or {}, device)
     except Exception as e: raise ValueError(f"can't read {str(path)!r}: {e}") from e
     made.pretrained_cfg |= cfg or {}
     made.path = path
     return made.eval().to(device)
 
-# %% ../../nbs/74_runs.ipynb #536909de
+# %% ../../nbs/74_runs.ipynb #116b149e
 @torch.no_grad()
 def predictions(
     model:nn.Module, # a classifier
@@ -199,7 +191,7 @@ def predictions(
     top, y, nll = map(torch.cat, zip(*rows))
     return dict(top=top, y=y, nll=nll, seconds=time.perf_counter() - start)
 
-# %% ../../nbs/74_runs.ipynb #8bb3207a
+# %% ../../nbs/74_runs.ipynb #e3328358
 def scores(
     p:dict,          # of predictions
     dls:DataLoaders, # that they are of
@@ -221,7 +213,7 @@ def evaluate(
     mixed = getattr(learn, 'mixed_precision', None)
     return scores(predictions(learn.model, learn.dls.loaders[ds_idx], mixed and mixed.amp_mode.value), learn.dls)
 
-# %% ../../nbs/74_runs.ipynb #e239b06d
+# %% ../../nbs/74_runs.ipynb #661d4e96
 def in_words(
     e:dict, # see scores
 )->str:
@@ -325,7 +317,7 @@ def build_run(
     set_seed(seed)
     dls = get_dls(p.data, bs=p.part_bs, seed=seed, device=p.device, **p.recipe.data | _data_kwargs(p.given))
     with suppress(TypeError): # an argument that the model doesn't know: told when it is made
-        check_fits(p.arch, p.part_bs, free_memory(p.device), **task_of(dls).model_args | p.recipe.model | kwargs)
+        check_fits(p.arch, p.part_bs, p.device, **task_of(dls).model_args | p.recipe.model | kwargs)
     learn = wb_learner(dls, p.arch, p.recipe, cbs=p.given.cbs, weights=p.start and p.start.state_dict(), **kwargs)
     if rank_distrib(): set_seed(seed + rank_distrib())
     learn.model.to(p.device)
@@ -376,7 +368,7 @@ def fit_run(
         atomic_write(p.out/'recipe.json', lambda f: f.write_text(p.recipe.to_json() + '\n'))
     monitor = 'ema_accuracy' if p.recipe.ema and p.recipe.ema_final else 'accuracy'
     checkpoint = Checkpoint(p.out/'checkpoint.pt', run_info(p, learn), p.state, monitor)
-    learn.add_cbs([CSVLog(p.out/'log.csv'), checkpoint, *recorders(learn.model, p.out)])
+    learn.add_cbs([CSVLog(p.out/'log.csv'), checkpoint, RecordLayers(p.out)])
     _say(_headline(p, learn))
     try: learn.fit_recipe(first_epoch=p.epochs_done)
     except (KeyboardInterrupt, SystemExit):

@@ -17,7 +17,8 @@ from fastai.optimizer import Adam
 from fastprogress.fastprogress import progress_bar
 from torch import Tensor, nn
 from ..models.corrections import LHAC, SHAC, scored
-from ..models.merging import MergePlan, MergeState, TokenMerger, _arch, second_half
+from ..models.merging import MergePlan, MergeState, TokenMerger, _arch
+from ..models.layers import second_half
 
 # %% ../../nbs/59_correct.ipynb #c12102de
 def pair_distortion(

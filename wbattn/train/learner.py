@@ -26,8 +26,7 @@ from fastcore.basics import patch
 from fastcore.foundation import L
 from timm.optim import create_optimizer_v2, param_groups_layer_decay, param_groups_weight_decay
 from ..data import Task, task_of
-from ..models import create, fit_positions
-from ..models.weights import differences
+from ..models import check_weights, create, fit_positions
 from ..models.zoo import check_fits
 from .callbacks import (LOSSES, Accumulate, Amp, Compile, Distributed, EMA, EMAMetric, Mix, SampleLoss,
     SampleMean, Speed, StopOnNonFinite, TokenLabels, amp_mode, top5)
@@ -171,10 +170,7 @@ def load_weights(
     head = (getattr(model, 'pretrained_cfg', None) or {}).get('classifier', 'head')
     of_head = {k for k in {*now, *state} if k.startswith(f'{head}.')}
     free = {k for k in of_head if k not in now or k not in state or state[k].shape != now[k].shape}
-    missing, extra, wrong = differences(state, now, free)
-    if missing or extra or wrong:
-        raise ValueError(f"weights of another model; missing: {missing[:4]}, extra: {extra[:4]}, "
-                         f"of another shape: {wrong[:4]}")
+    check_weights(state, model, "weights of another model", free)
     model.load_state_dict({k: v for k, v in state.items() if k in now and k not in free}, strict=False)
 
 # %% ../../nbs/56_learner.ipynb #1d40c938
