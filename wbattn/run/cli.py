@@ -112,7 +112,7 @@ def _check_paths(k, paths):
 
 _paths = dict(checkpoint='weights', finetune='weights', image='picture', images='picture', text='text') # what is where
 
-# %% ../../nbs/76_cli.ipynb #38c8b324
+# %% ../../nbs/76_cli.ipynb #80d41875
 def checked(
     given, # option → value
 )->SimpleNamespace:
@@ -122,7 +122,7 @@ def checked(
     for k in values.keys() & _paths.keys(): _check_paths(_paths[k], values[k])
     return SimpleNamespace(**given)
 
-# %% ../../nbs/76_cli.ipynb #67cc03d6
+# %% ../../nbs/76_cli.ipynb #37b7b2dd
 def done_by(
     worker, # 'module:function', imported when there is work to do; it gets the options as attributes
 ):
@@ -226,7 +226,7 @@ def predict_images(
 )->list:                 # for each image its file, the likeliest classes with probabilities, the file of the map
     "Classify pictures and draw which patches belong to which head."
 
-# %% ../../nbs/76_cli.ipynb #2904226d
+# %% ../../nbs/76_cli.ipynb #7bd6d253
 def _print_answers(rows):
     for r in rows:
         if 'error' in r: print(f"wbattn_predict: skipped: {r['error']}", file=sys.stderr)
@@ -249,14 +249,14 @@ def explain_run(
 )->Path:                 # the file
     "Write a report of what a model does with a picture: prediction, rates, memberships, attention, subspaces, spectra."
 
-# %% ../../nbs/76_cli.ipynb #28c397c3
+# %% ../../nbs/76_cli.ipynb #726ea377
 wbattn_explain = command(explain_run, 'wbattn_explain', lambda page: print(f"report: {page}"),
                          """  wbattn_explain runs/mine photo.jpg
   wbattn_explain tost_small.pth photo.jpg --arch wb_tost_small_patch16_224 --out report.png
   wbattn_explain runs/mine photo.jpg --merge r=40
 """)
 
-# %% ../../nbs/76_cli.ipynb #7744d3b2
+# %% ../../nbs/76_cli.ipynb #d78b10ac
 def _print_now(piece): print(piece, end='', flush=True)
 
 @done_by('wbattn.run.generate:run_generate')
@@ -274,7 +274,7 @@ def generate_run(
 )->dict:                   # text; tokens; tokens_per_s, without the prompt and the first; slid: did the tables get full?
     "Let a trained language model go on with a text, shown as it is made."
 
-# %% ../../nbs/76_cli.ipynb #e53880fc
+# %% ../../nbs/76_cli.ipynb #501c09e9
 def _print_speed(r):
     speed = f", {r['tokens_per_s']:,.0f} tokens/s" if r['tokens_per_s'] else ''
     slid = '; the text outgrew the tables of the model, which forgot its beginning' if r['slid'] else ''
@@ -285,7 +285,7 @@ wbattn_generate = command(generate_run, 'wbattn_generate', _print_speed, """  wb
   wbattn_generate ckpt.pt "Once" --arch wb_gpt_tost_base --model bias=True
 """)
 
-# %% ../../nbs/76_cli.ipynb #c053ed06
+# %% ../../nbs/76_cli.ipynb #16218496
 @done_by('wbattn.run.generate:run_tokens')
 def tokens_run(
     text:list,             # files, folders of files, .jsonl with a text a line; or python, or glosses
@@ -296,7 +296,7 @@ def tokens_run(
 )->dict:                   # file → vocabulary, documents, bytes, tokens, hash
     "Write a text as files of tokens, train.bin and val.bin, in nanoGPT's format."
 
-# %% ../../nbs/76_cli.ipynb #45020c20
+# %% ../../nbs/76_cli.ipynb #acd9f566
 def _print_records(found):
     for f, r in found.items(): print(f"{f}: {r['tokens']:,} tokens of {r['documents']:,} documents, {r['bytes']:,} bytes")
 

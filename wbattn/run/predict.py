@@ -167,8 +167,7 @@ def run_eval(
     "Evaluate the model that a run left, or that others published."
     model = open_pretrained(o)
     dls = evaluation_dls(model, o)
-    try: res, p = _evaluate(model, o, dls)
-    finally: dls.close()
+    res, p = _evaluate(model, o, dls)
     out = model.path.parent if o.out is None else o.out
     if out: _write_evaluation(Path(out), res, p, dls.vocab, model.path)
     return res

@@ -32,7 +32,7 @@ from wbattn.train.checkpoint import (CSVLog, Checkpoint, atomic_write, load_chec
 from ..train.learner import load_weights, task_of, wb_learner
 from ..train.recipes import MAIN_ARCH, Recipe, get_recipe
 
-# %% ../../nbs/74_runs.ipynb #a2f9eb2c
+# %% ../../nbs/74_runs.ipynb #d490ceb3
 def pick_device(
     device=None, # cpu, cuda, cuda:1, mps, …; None: a GPU if there is one
 )->torch.device:
@@ -44,7 +44,7 @@ def pick_device(
     if found.type == 'cuda': torch.cuda.set_device(found)   # whose random numbers a checkpoint keeps
     return found
 
-# %% ../../nbs/74_runs.ipynb #e2e0c0cf
+# %% ../../nbs/74_runs.ipynb #bd03bc36
 def _alive(holder):
     "Is the process of a lock still there? On another machine that can't be seen, so yes."
     pid, _, host = holder.partition(' on ')
@@ -68,7 +68,7 @@ def _take(lock):
         os.replace(mine, lock)
     finally: mine.unlink(missing_ok=True)
 
-# %% ../../nbs/74_runs.ipynb #84cd3758
+# %% ../../nbs/74_runs.ipynb #94c7fe0c
 FIGURES = 'curves.png', 'step_sizes.png', 'rates.png', 'membership.png'
 RUN_FILES = ('model.safetensors', 'config.json', 'log.csv', 'summary.json', 'recipe.json', 'rates.json',
              'checkpoint.pt', 'best.pt', *FIGURES, *RECORDS)
@@ -92,7 +92,7 @@ def clear_run_dir(
     for f in RUN_FILES:
         for name in (f, f'{f}.part'): (out/name).unlink(missing_ok=True)
 
-# %% ../../nbs/74_runs.ipynb #de2855d3
+# %% ../../nbs/74_runs.ipynb #6268ad95
 @contextmanager
 def run_dir(
     out:Path,        # the run directory; it is made if there is none
@@ -112,7 +112,7 @@ def run_dir(
         for p in made:
             if not any(p.iterdir()): p.rmdir()
 
-# %% ../../nbs/74_runs.ipynb #3a5f0913
+# %% ../../nbs/74_runs.ipynb #c8bdff99
 def _load(path):
     "A dict of tensors and plain values."
     if path.suffix == '.safetensors': return load_file(path)
@@ -122,7 +122,7 @@ def _load(path):
     if not isinstance(state, dict): raise ValueError(f"it holds a {type(state).__name__}, no weights")
     return state
 
-# %% ../../nbs/74_runs.ipynb #cd87ce84
+# %% ../../nbs/74_runs.ipynb #12fd6437
 def _from_run(path, state):
     "Architecture, arguments, weights, preparation of pictures, and the run; None for weights alone."
     config, summary = path.with_name('config.json'), path.with_name('summary.json')
@@ -134,7 +134,7 @@ def _from_run(path, state):
         weights = state['ema'][0] if state['ema'] and info['recipe']['ema_final'] else state['model']
         return info['arch'], info['model_kwargs'], weights, info['cfg'], info
 
-# %% ../../nbs/74_runs.ipynb #b27cb0aa
+# %% ../../nbs/74_runs.ipynb #c82a9da5
 def _make(path, arch, changes, device):
     "The model of a file, before it is moved anywhere."
     state = _load(path)
@@ -148,7 +148,7 @@ def _make(path, arch, changes, device):
     if hasattr(model, 'img_size'): model.pretrained_cfg['input_size'] = model.in_chans, *model.img_size
     return model
 
-# %% ../../nbs/74_runs.ipynb #576e0fec
+# %% ../../nbs/74_runs.ipynb #a5b1d2a9
 PREPARED = 'mean', 'std', 'crop_pct', 'crop_mode', 'interpolation', 'input_size' # what decides how a picture is prepared
 
 def read_pretrained(
@@ -172,7 +172,7 @@ def read_pretrained(
     made.path = path
     return made.eval().to(device)
 
-# %% ../../nbs/74_runs.ipynb #116b149e
+# %% ../../nbs/74_runs.ipynb #9b8ae0a4
 @torch.no_grad()
 def predictions(
     model:nn.Module, # a classifier
@@ -191,7 +191,7 @@ def predictions(
     top, y, nll = map(torch.cat, zip(*rows))
     return dict(top=top, y=y, nll=nll, seconds=time.perf_counter() - start)
 
-# %% ../../nbs/74_runs.ipynb #e3328358
+# %% ../../nbs/74_runs.ipynb #7b0e66de
 def scores(
     p:dict,          # of predictions
     dls:DataLoaders, # that they are of
@@ -213,7 +213,7 @@ def evaluate(
     mixed = getattr(learn, 'mixed_precision', None)
     return scores(predictions(learn.model, learn.dls.loaders[ds_idx], mixed and mixed.amp_mode.value), learn.dls)
 
-# %% ../../nbs/74_runs.ipynb #661d4e96
+# %% ../../nbs/74_runs.ipynb #f96b737f
 def in_words(
     e:dict, # see scores
 )->str:
@@ -459,10 +459,8 @@ def run_train(
     with nullcontext() if rank_distrib() else run_dir(p.out, o.overwrite, o.resume):
         learn = build_run(p)
         if o.overwrite and not rank_distrib(): clear_run_dir(p.out)
-        try:
-            fit_run(p, learn)
-            if rank_distrib(): return
-            summary = report_run(p, learn)
-        finally: learn.dls.close() # worker processes
+        fit_run(p, learn)
+        if rank_distrib(): return
+        summary = report_run(p, learn)
     _say(_result(summary, p.out))
     return summary
