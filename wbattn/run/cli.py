@@ -112,7 +112,7 @@ def _check_paths(k, paths):
 
 _paths = dict(checkpoint='weights', finetune='weights', image='picture', images='picture', text='text') # what is where
 
-# %% ../../nbs/76_cli.ipynb #80d41875
+# %% ../../nbs/76_cli.ipynb #e919293c
 def checked(
     given, # option → value
 )->SimpleNamespace:
@@ -122,7 +122,7 @@ def checked(
     for k in values.keys() & _paths.keys(): _check_paths(_paths[k], values[k])
     return SimpleNamespace(**given)
 
-# %% ../../nbs/76_cli.ipynb #37b7b2dd
+# %% ../../nbs/76_cli.ipynb #4f046020
 def done_by(
     worker, # 'module:function', imported when there is work to do; it gets the options as attributes
 ):
@@ -154,7 +154,7 @@ def train_run(
     epochs:int=None,     # passes over the training part (default: the recipe's; digits: 40)
     bs:int=None,         # images per step of the optimiser, over all processes; of an evaluation, at once (default: the recipe's; 128, on a GPU 256)
     lr:float=None,       # highest learning rate (default: the recipe's; digits: 0.0015)
-    recipe:dict=None,    # other fields of the recipe, such as "wd=0.1 clip=1 ema=0.999 amp=bf16 accum=8 compile=True", or variant=readme
+    recipe:dict=None,    # other fields of the recipe, such as "wd=0.1 clip_grad=1 model_ema_decay=0.999 amp=bf16 loss=mcr2", or variant=readme
     model:dict=None,     # arguments of the model, such as "rank=4 drop_path_rate=0.1" or "num_heads=6 img_size=384" (default: the recipe's, or those of the weights)
     img_size:int=None,   # side of the images in pixels (default: the recipe's)
     data_args:dict=None, # other arguments of the data set, such as "augment=light verify=False" (default: the recipe's)
@@ -176,8 +176,8 @@ def train_run(
 
 # %% ../../nbs/76_cli.ipynb #91e42e6d
 wbattn_train = command(train_run, 'wbattn_train', examples="""  wbattn_train
-  wbattn_train --data cifar10 --data-dir data --download --epochs 100 --recipe "clip=1 ema=0.999"
-  wbattn_train --data imagenet --data-dir /data/imagenet --arch wb_eca_small_patch16_224 --recipe accum=8
+  wbattn_train --data cifar10 --data-dir data --download --epochs 100 --recipe "clip_grad=1 model_ema_decay=0.999"
+  wbattn_train --data imagenet --data-dir /data/imagenet --arch wb_eca_small_patch16_224 --recipe grad_accum_steps=8
   wbattn_train --finetune runs/mine --data flowers --data-dir data
   torchrun --nproc-per-node 8 $(which wbattn_train) --data imagenet --data-dir /data/imagenet
 """)
@@ -226,7 +226,7 @@ def predict_images(
 )->list:                 # for each image its file, the likeliest classes with probabilities, the file of the map
     "Classify pictures and draw which patches belong to which head."
 
-# %% ../../nbs/76_cli.ipynb #7bd6d253
+# %% ../../nbs/76_cli.ipynb #db72553c
 def _print_answers(rows):
     for r in rows:
         if 'error' in r: print(f"wbattn_predict: skipped: {r['error']}", file=sys.stderr)
@@ -249,14 +249,14 @@ def explain_run(
 )->Path:                 # the file
     "Write a report of what a model does with a picture: prediction, rates, memberships, attention, subspaces, spectra."
 
-# %% ../../nbs/76_cli.ipynb #726ea377
+# %% ../../nbs/76_cli.ipynb #d2a33fa2
 wbattn_explain = command(explain_run, 'wbattn_explain', lambda page: print(f"report: {page}"),
                          """  wbattn_explain runs/mine photo.jpg
   wbattn_explain tost_small.pth photo.jpg --arch wb_tost_small_patch16_224 --out report.png
   wbattn_explain runs/mine photo.jpg --merge r=40
 """)
 
-# %% ../../nbs/76_cli.ipynb #d78b10ac
+# %% ../../nbs/76_cli.ipynb #a23b05ff
 def _print_now(piece): print(piece, end='', flush=True)
 
 @done_by('wbattn.run.generate:run_generate')
@@ -274,7 +274,7 @@ def generate_run(
 )->dict:                   # text; tokens; tokens_per_s, without the prompt and the first; slid: did the tables get full?
     "Let a trained language model go on with a text, shown as it is made."
 
-# %% ../../nbs/76_cli.ipynb #501c09e9
+# %% ../../nbs/76_cli.ipynb #ccd71726
 def _print_speed(r):
     speed = f", {r['tokens_per_s']:,.0f} tokens/s" if r['tokens_per_s'] else ''
     slid = '; the text outgrew the tables of the model, which forgot its beginning' if r['slid'] else ''
@@ -285,7 +285,7 @@ wbattn_generate = command(generate_run, 'wbattn_generate', _print_speed, """  wb
   wbattn_generate ckpt.pt "Once" --arch wb_gpt_tost_base --model bias=True
 """)
 
-# %% ../../nbs/76_cli.ipynb #16218496
+# %% ../../nbs/76_cli.ipynb #25e22e35
 @done_by('wbattn.run.generate:run_tokens')
 def tokens_run(
     text:list,             # files, folders of files, .jsonl with a text a line; or python, or glosses
@@ -296,7 +296,7 @@ def tokens_run(
 )->dict:                   # file → vocabulary, documents, bytes, tokens, hash
     "Write a text as files of tokens, train.bin and val.bin, in nanoGPT's format."
 
-# %% ../../nbs/76_cli.ipynb #acd9f566
+# %% ../../nbs/76_cli.ipynb #cc042280
 def _print_records(found):
     for f, r in found.items(): print(f"{f}: {r['tokens']:,} tokens of {r['documents']:,} documents, {r['bytes']:,} bytes")
 

@@ -32,7 +32,7 @@ from wbattn.train.checkpoint import (CSVLog, Checkpoint, atomic_write, load_chec
 from ..train.learner import load_weights, task_of, wb_learner
 from ..train.recipes import MAIN_ARCH, Recipe, get_recipe
 
-# %% ../../nbs/74_runs.ipynb #d490ceb3
+# %% ../../nbs/74_runs.ipynb #231ba371
 def pick_device(
     device=None, # cpu, cuda, cuda:1, mps, …; None: a GPU if there is one
 )->torch.device:
@@ -44,7 +44,7 @@ def pick_device(
     if found.type == 'cuda': torch.cuda.set_device(found)   # whose random numbers a checkpoint keeps
     return found
 
-# %% ../../nbs/74_runs.ipynb #bd03bc36
+# %% ../../nbs/74_runs.ipynb #2bba611f
 def _alive(holder):
     "Is the process of a lock still there? On another machine that can't be seen, so yes."
     pid, _, host = holder.partition(' on ')
@@ -68,7 +68,7 @@ def _take(lock):
         os.replace(mine, lock)
     finally: mine.unlink(missing_ok=True)
 
-# %% ../../nbs/74_runs.ipynb #94c7fe0c
+# %% ../../nbs/74_runs.ipynb #d9a55f78
 FIGURES = 'curves.png', 'step_sizes.png', 'rates.png', 'membership.png'
 RUN_FILES = ('model.safetensors', 'config.json', 'log.csv', 'summary.json', 'recipe.json', 'rates.json',
              'checkpoint.pt', 'best.pt', *FIGURES, *RECORDS)
@@ -92,7 +92,7 @@ def clear_run_dir(
     for f in RUN_FILES:
         for name in (f, f'{f}.part'): (out/name).unlink(missing_ok=True)
 
-# %% ../../nbs/74_runs.ipynb #6268ad95
+# %% ../../nbs/74_runs.ipynb #25e3f9ac
 @contextmanager
 def run_dir(
     out:Path,        # the run directory; it is made if there is none
@@ -112,7 +112,7 @@ def run_dir(
         for p in made:
             if not any(p.iterdir()): p.rmdir()
 
-# %% ../../nbs/74_runs.ipynb #c8bdff99
+# %% ../../nbs/74_runs.ipynb #ec25937b
 def _load(path):
     "A dict of tensors and plain values."
     if path.suffix == '.safetensors': return load_file(path)
@@ -122,7 +122,7 @@ def _load(path):
     if not isinstance(state, dict): raise ValueError(f"it holds a {type(state).__name__}, no weights")
     return state
 
-# %% ../../nbs/74_runs.ipynb #12fd6437
+# %% ../../nbs/74_runs.ipynb #a5d6dc40
 def _from_run(path, state):
     "Architecture, arguments, weights, preparation of pictures, and the run; None for weights alone."
     config, summary = path.with_name('config.json'), path.with_name('summary.json')
@@ -134,7 +134,7 @@ def _from_run(path, state):
         weights = state['ema'][0] if state['ema'] and info['recipe']['ema_final'] else state['model']
         return info['arch'], info['model_kwargs'], weights, info['cfg'], info
 
-# %% ../../nbs/74_runs.ipynb #c82a9da5
+# %% ../../nbs/74_runs.ipynb #29d31a17
 def _make(path, arch, changes, device):
     "The model of a file, before it is moved anywhere."
     state = _load(path)
@@ -148,7 +148,7 @@ def _make(path, arch, changes, device):
     if hasattr(model, 'img_size'): model.pretrained_cfg['input_size'] = model.in_chans, *model.img_size
     return model
 
-# %% ../../nbs/74_runs.ipynb #a5b1d2a9
+# %% ../../nbs/74_runs.ipynb #07b7ba92
 PREPARED = 'mean', 'std', 'crop_pct', 'crop_mode', 'interpolation', 'input_size' # what decides how a picture is prepared
 
 def read_pretrained(
@@ -172,7 +172,7 @@ def read_pretrained(
     made.path = path
     return made.eval().to(device)
 
-# %% ../../nbs/74_runs.ipynb #9b8ae0a4
+# %% ../../nbs/74_runs.ipynb #4a1b159b
 @torch.no_grad()
 def predictions(
     model:nn.Module, # a classifier
@@ -191,7 +191,7 @@ def predictions(
     top, y, nll = map(torch.cat, zip(*rows))
     return dict(top=top, y=y, nll=nll, seconds=time.perf_counter() - start)
 
-# %% ../../nbs/74_runs.ipynb #7b0e66de
+# %% ../../nbs/74_runs.ipynb #22c105a1
 def scores(
     p:dict,          # of predictions
     dls:DataLoaders, # that they are of
@@ -213,7 +213,7 @@ def evaluate(
     mixed = getattr(learn, 'mixed_precision', None)
     return scores(predictions(learn.model, learn.dls.loaders[ds_idx], mixed and mixed.amp_mode.value), learn.dls)
 
-# %% ../../nbs/74_runs.ipynb #f96b737f
+# %% ../../nbs/74_runs.ipynb #b768c9a8
 def in_words(
     e:dict, # see scores
 )->str:
@@ -295,7 +295,7 @@ def plan_run(
     "Check all options of a run, and decide what they leave open."
     if o.overwrite and o.resume: raise ValueError("overwrite and resume exclude each other")
     p = _resumed_run(o) if o.resume else _new_run(o)
-    p.device, n, accum = pick_device(o.device), max(1, num_distrib()), p.recipe.accum
+    p.device, n, accum = pick_device(o.device), max(1, num_distrib()), p.recipe.grad_accum_steps
     if p.recipe.bs % (n*accum):
         raise ValueError(f"bs={p.recipe.bs} can't be shared by {n} processes in {accum} parts")
     p.part_bs = p.recipe.bs//(n*accum)
@@ -366,11 +366,11 @@ def fit_run(
     if not rank_distrib():
         if not (p.state and (p.out/'rates.json').exists()): write_json(p.out/'rates.json', dict(before=some_rates(learn)))
         atomic_write(p.out/'recipe.json', lambda f: f.write_text(p.recipe.to_json() + '\n'))
-    monitor = 'ema_accuracy' if p.recipe.ema and p.recipe.ema_final else 'accuracy'
+    monitor = 'ema_accuracy' if p.recipe.model_ema_decay and p.recipe.ema_final else 'accuracy'
     checkpoint = Checkpoint(p.out/'checkpoint.pt', run_info(p, learn), p.state, monitor)
     learn.add_cbs([CSVLog(p.out/'log.csv'), checkpoint, RecordLayers(p.out)])
     _say(_headline(p, learn))
-    try: learn.fit_recipe(first_epoch=p.epochs_done)
+    try: learn.fit_recipe(start_epoch=p.epochs_done)
     except (KeyboardInterrupt, SystemExit):
         _say(_stopped(p), sys.stderr)
         raise
