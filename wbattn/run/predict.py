@@ -182,8 +182,7 @@ def run_eval(
     "Evaluate the model that a run left, or that others published."
     found, device = open_pretrained(o), pick_device(o.device)
     dls = evaluation_dls(found, o, device)
-    try: res, p = _evaluate(found, o, dls, device)
-    finally: dls.close()
+    res, p = _evaluate(found, o, dls, device)
     where = Path(o.checkpoint)
     out = Path(o.out or (where if where.is_dir() else where.parent))
     if o.figures: _write_evaluation(out, res, p, dls.vocab, found.path)

@@ -20,9 +20,8 @@ from fastai.torch_core import num_distrib, rank_distrib, set_seed
 from fastcore.basics import patch
 from ..checks import known
 from ..data import check_options, dls_args, get_dls
-from wbattn.look import (layer_rates, learning_curves, membership_maps, operators, plot_layer_rates, plot_step_sizes,
-    recorders)
-from ..look.sentence import sentence_maps
+from ..look import (RecordLayers, layer_rates, learning_curves, membership_maps, operators, plot_layer_rates,
+    plot_step_sizes, sentence_maps)
 from ..models import list_models, save_model
 from ..models.zoo import check_fits
 from wbattn.train.checkpoint import (CSVLog, Checkpoint, atomic_write, load_checkpoint, read_json, read_log, versions,
@@ -60,7 +59,7 @@ class Plan:
 def check(self:Plan)->Plan:
     "`ValueError` for what can't work; beside the plan, the device and the images that a process loads at once."
     self.device = pick_device(self.given.device)
-    n, accum = max(1, num_distrib()), self.recipe.accum
+    n, accum = max(1, num_distrib()), self.recipe.grad_accum_steps
     if self.recipe.bs % (n*accum):
         raise ValueError(f"bs={self.recipe.bs} can't be shared by {n} processes in {accum} parts")
     self.part_bs = self.recipe.bs//(n*accum)
@@ -212,11 +211,11 @@ def fit_run(
     if not rank_distrib():
         _first_rates(p, learn)
         atomic_write(p.out/'recipe.json', lambda f: f.write_text(p.recipe.to_json() + '\n'))
-    monitor = 'ema_accuracy' if p.recipe.ema and p.recipe.ema_final else 'accuracy'
+    monitor = 'ema_accuracy' if p.recipe.model_ema_decay and p.recipe.ema_final else 'accuracy'
     checkpoint = Checkpoint(p.out/'checkpoint.pt', run_info(p, learn), p.state, monitor)
-    learn.add_cbs([CSVLog(p.out/'log.csv'), checkpoint, *recorders(learn.model, p.out)])
+    learn.add_cbs([CSVLog(p.out/'log.csv'), checkpoint, RecordLayers(p.out)])
     _say(_headline(p, learn))
-    try: learn.fit_recipe(first_epoch=p.epochs_done)
+    try: learn.fit_recipe(start_epoch=p.epochs_done)
     except (KeyboardInterrupt, SystemExit):
         _say(_stopped(p), sys.stderr)
         raise
@@ -313,10 +312,8 @@ def _result(s, out):
 def _build_fit_report(p, cbs, command):
     learn = build_run(p, cbs)
     if p.given.overwrite and not rank_distrib(): clear_run_dir(p.out)
-    try:
-        fit_run(p, learn)
-        return report_run(p, learn, command)
-    finally: learn.dls.close() # worker processes
+    fit_run(p, learn)
+    return report_run(p, learn, command)
 
 def run_train(
     o,            # options, see train_run
