@@ -9,9 +9,8 @@ __all__ = ['merge_figure']
 import numpy as np, pandas as pd, torch
 from matplotlib.figure import Figure
 from torch import Tensor
-from .maps import prepare_image
 from .measure import patch_grid
-from .plots import pick, spread, use_axes
+from .plots import new_figure, pick, prepare_image, spread
 from ..models.merging import TokenMerger
 
 # %% ../../nbs/67_merged.ipynb #f93aced5
@@ -49,14 +48,13 @@ def merge_figure(
     merger:TokenMerger,  # around a model, in evaluation mode
     image,               # see `prepare_image`: file, PIL image, or a tensor `c h w` that is taken as it is
     layers=None,         # which to draw: a number, a list, or None for four of them, the last included
-    axes=None,           # axes to draw on, one more than layers
 )->Figure:
     "The picture, and its regions after some layers: each in its mean colour, with borders."
     x, pixels = prepare_image(merger.model, image)
     x = x.to(next(merger.parameters()))
     maps, depth = source_maps(merger, x), len(merger.model.blocks)
     layers = spread(depth) if layers is None else pick(layers, depth, 'layer')
-    fig, axs = use_axes(axes, 1, 1 + len(layers), w=1.7, h=1.95)
+    fig, axs = new_figure(1, 1 + len(layers), w=1.7, h=1.95)
     def show(ax, picture, title):
         ax.imshow(picture.clip(0, 1), cmap='gray', vmin=0, vmax=1, interpolation='nearest')
         ax.set_title(title, fontsize=8)
