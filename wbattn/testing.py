@@ -206,9 +206,8 @@ def _direction(op, x):
     "Cosine of the step, its part along the tokens taken out, with the gradient of the objective; the mean over samples."
     t = x.clone().requires_grad_()
     slope, = torch.autograd.grad(op.objective(t).sum(), t)
-    y, g, x = op(x).detach().flatten(1), slope.flatten(1), x.flatten(1)
-    along = (y*x).sum(1, keepdim=True)/(x*x).sum(1, keepdim=True)*x
-    return F.cosine_similarity(y - along, g).mean().item()
+    y, u = op(x).detach().flatten(1), F.normalize(x.flatten(1))
+    return F.cosine_similarity(y - (y*u).sum(1, keepdim=True)*u, slope.flatten(1)).mean().item()
 
 def _sense(op, x):
     op, rng = _tied(op), torch.Generator().manual_seed(2)
@@ -268,7 +267,7 @@ def _derivative(op, x):
     gradcheck(f, inputs, check_forward_ad=True, check_batched_grad=True, **how)
     gradgradcheck(f, inputs, check_fwd_over_rev=True, **how)
 
-# %% ../nbs/01_testing.ipynb #5026abaa
+# %% ../nbs/01_testing.ipynb #e9460eab
 def _state(op, x, fresh):
     other = copy.deepcopy(op) if fresh is None else fresh().to(x).eval()
     for t in other.state_dict().values(): t.copy_(_wave(t))
