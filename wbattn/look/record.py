@@ -36,14 +36,14 @@ class RecordLayers(Callback):
     ): self.directory = Path(directory) if directory else None
 
     def before_fit(self):
-        if not self.learn.fitting or rank_distrib(): return
+        if rank_distrib(): return
         self.x, self.rows, first = self._fixed_batch(), defaultdict(list), self.learn.first_epoch
         if first == 0: return self._record(0)
         for file in self.directory.glob('*.csv') if self.directory else ():
             if file.name in MEASURES: self.rows[file.name] = pd.read_csv(file)[lambda t: t.epoch <= first].to_dict('records')
 
     def after_epoch(self):
-        if self.learn.fitting and not rank_distrib(): self._record(self.epoch + 1)
+        if not rank_distrib(): self._record(self.epoch + 1)
 
     def _fixed_batch(self):
         "The first images of the validation part, all random states left as they are."

@@ -145,7 +145,7 @@ def train_run(
     epochs:int=None,     # passes over the training part (default: the recipe's; digits: 40)
     bs:int=None,         # images per step of the optimiser, over all processes (default: the recipe's; digits: 64)
     lr:float=None,       # highest learning rate (default: the recipe's; digits: 0.0015)
-    recipe:dict=None,    # other fields of the recipe, such as "wd=0.1 clip=1 ema=0.999 amp=bf16 accum=8 compile=True"
+    recipe:dict=None,    # other fields of the recipe, such as "wd=0.1 clip_grad=1 model_ema_decay=0.999 amp=bf16 loss=mcr2"
     variant:str=None,    # recipe of another source: readme, that of the published code's README (default: the paper's)
     model:dict=None,     # arguments of the model, such as "rank=4 drop_path_rate=0.1" (default: the recipe's)
     img_size:int=None,   # side of the images in pixels (default: the recipe's)
@@ -173,8 +173,8 @@ def train_run(
 
 # %% ../../nbs/76_cli.ipynb #91e42e6d
 wbattn_train = command(train_run, 'wbattn_train', examples="""  wbattn_train
-  wbattn_train --data cifar10 --data-dir data --download --epochs 100 --recipe "clip=1 ema=0.999"
-  wbattn_train --data imagenet --data-dir /data/imagenet --arch wb_eca_small_patch16_224 --recipe accum=8
+  wbattn_train --data cifar10 --data-dir data --download --epochs 100 --recipe "clip_grad=1 model_ema_decay=0.999"
+  wbattn_train --data imagenet --data-dir /data/imagenet --arch wb_eca_small_patch16_224 --recipe grad_accum_steps=8
   wbattn_train --finetune runs/mine --data flowers --data-dir data
   torchrun --nproc-per-node 8 $(which wbattn_train) --data imagenet --data-dir /data/imagenet
 """)

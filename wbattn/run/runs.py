@@ -59,7 +59,7 @@ class Plan:
 def check(self:Plan)->Plan:
     "`ValueError` for what can't work; beside the plan, the device and the images that a process loads at once."
     self.device = pick_device(self.given.device)
-    n, accum = max(1, num_distrib()), self.recipe.accum
+    n, accum = max(1, num_distrib()), self.recipe.grad_accum_steps
     if self.recipe.bs % (n*accum):
         raise ValueError(f"bs={self.recipe.bs} can't be shared by {n} processes in {accum} parts")
     self.part_bs = self.recipe.bs//(n*accum)
@@ -211,11 +211,11 @@ def fit_run(
     if not rank_distrib():
         _first_rates(p, learn)
         atomic_write(p.out/'recipe.json', lambda f: f.write_text(p.recipe.to_json() + '\n'))
-    monitor = 'ema_accuracy' if p.recipe.ema and p.recipe.ema_final else 'accuracy'
+    monitor = 'ema_accuracy' if p.recipe.model_ema_decay and p.recipe.ema_final else 'accuracy'
     checkpoint = Checkpoint(p.out/'checkpoint.pt', run_info(p, learn), p.state, monitor)
     learn.add_cbs([CSVLog(p.out/'log.csv'), checkpoint, RecordLayers(p.out)])
     _say(_headline(p, learn))
-    try: learn.fit_recipe(first_epoch=p.epochs_done)
+    try: learn.fit_recipe(start_epoch=p.epochs_done)
     except (KeyboardInterrupt, SystemExit):
         _say(_stopped(p), sys.stderr)
         raise

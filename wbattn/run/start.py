@@ -219,6 +219,12 @@ def _predict(model, b, k, cast):
     return [o.cpu() for o in (top, y, -logp.gather(-1, y[..., None])[..., 0])]
 
 # %% ../../nbs/71_start.ipynb #319b1a12
+def _in_turn(parts):
+    "What the processes found, in the order of the data: they took turns."
+    whole = torch.cat(parts)
+    for rank, part in enumerate(parts): whole[rank::len(parts)] = part
+    return whole
+
 @torch.no_grad()
 def predictions(
     model:nn.Module, # a classifier
@@ -236,8 +242,7 @@ def predictions(
     model.train(was)
     seconds = time.perf_counter() - start
     shares = gather([torch.cat(o) for o in zip(*rows)])
-    n = dl.n if world > 1 else len(shares[0][1])
-    top, y, nll = [torch.stack(o, 1).flatten(0, 1)[:n] for o in zip(*shares)] # they take turns
+    top, y, nll = map(_in_turn, zip(*shares))
     return dict(top=top, y=y, nll=nll, seconds=seconds)
 
 # %% ../../nbs/71_start.ipynb #27bbe47d

@@ -189,11 +189,11 @@ def _step_sizes(model):
 
 class _History(Callback):
     "α and β as they start, and after every epoch."
-    name = 'history'
+    name, remove_on_fetch = 'history', True
     def before_fit(self):
-        if self.learn.fitting: self.epochs = [_step_sizes(self.model)]
+        self.epochs = [_step_sizes(self.model)]
     def after_epoch(self):
-        if self.learn.fitting: self.epochs.append(_step_sizes(self.model))
+        self.epochs.append(_step_sizes(self.model))
 
 def _by_layer(model, x):
     "R, Rc, entering, leaving: a mean over images for each layer, where the operator has them."
