@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['class_folders', 'read_folder', 'read_imagenet', 'cifar_dls', 'imagenet_dls', 'folder_dls']
 
-# %% ../../nbs/49_datasets.ipynb #9c595005
+# %% ../../nbs/49_datasets.ipynb #75423e23
 import os
 import numpy as np, pandas as pd, torch
 import torchvision.datasets as tvd
@@ -29,7 +29,7 @@ from .scenes import DIGITS_MEAN, DIGITS_STD, Scenes, digits_arrays, digits_dls, 
 from .sequences import grey_cifar_dls, imdb_dls, listops_dls, pathfinder_dls
 from .text import text_dls
 
-# %% ../../nbs/49_datasets.ipynb #23b05920
+# %% ../../nbs/49_datasets.ipynb #7af144d9
 @dataclass(frozen=True)
 class Source:
     "Where pictures come from, and how they are treated unless options say otherwise."
@@ -44,7 +44,7 @@ class Source:
     hflip:float=None      # None: the augmentation's; 0: a mirrored digit is another sign
     augment:str=None      # its augmentation; None: by size
 
-# %% ../../nbs/49_datasets.ipynb #0e4cfd84
+# %% ../../nbs/49_datasets.ipynb #a7c45e23
 def _size_and_stats(s, img_size, mean, std):
     size = to_2tuple(s.size if img_size is None else img_size)
     check_option(min(size) >= 1, 'img_size', img_size, "a number of pixels, or two")
@@ -57,13 +57,13 @@ def _augmentation(s, size, augment, changes):
         changes = {**changes, 'hflip': s.hflip}
     return get_augment(named, **changes)
 
-# %% ../../nbs/49_datasets.ipynb #149caef4
+# %% ../../nbs/49_datasets.ipynb #00a3ce0d
 def _hold_out(parts, valid_pct):
     (name, (x, y)), *others = parts.items()
     kept, out = stratified_split(y, valid_pct)
     return {f'{name} without {valid_pct:g}': (x[kept], y[kept]), f'{valid_pct:g} of {name}': (x[out], y[out])} | dict(others)
 
-# %% ../../nbs/49_datasets.ipynb #3fe10578
+# %% ../../nbs/49_datasets.ipynb #7757e425
 @delegates(Augment)
 def image_dls(
     source,          # a `Source` of pictures
@@ -98,7 +98,7 @@ def image_dls(
 
 image_dls.__delwrap__ = Augment   # where the words on its other options stand: a dataclass has no source of its own
 
-# %% ../../nbs/49_datasets.ipynb #16764049
+# %% ../../nbs/49_datasets.ipynb #32b471a6
 def pictures(
     name,         # under which it can be had
     title,        # what it is
@@ -116,7 +116,7 @@ def pictures(
         return read
     return add
 
-# %% ../../nbs/49_datasets.ipynb #86b805e8
+# %% ../../nbs/49_datasets.ipynb #92a6c8ae
 def _read_part(tv, root, part, download):
     "Images, labels and names of the classes."
     which = dict(train=part == 'train') if issubclass(tv, tvd.CIFAR10) else dict(split=part)
@@ -128,6 +128,7 @@ def _read_part(tv, root, part, download):
 
 def read_published(
     tv,             # torchvision's class
+    name,           # of the data set, for errors
     data_dir,       # directory that holds the files
     parts,          # such as ('train', 'test'); 'train+val' is both together
     download=False, # fetch what is missing?
@@ -140,11 +141,11 @@ def read_published(
     except (RuntimeError, OSError) as e:
         how = f"can't be downloaded ({e})" if download else \
               "is missing or differs from what is published; fetch it by --download (download=True), or say where it is by --data-dir (data_dir)"
-        raise FileNotFoundError(f"no {tv.__name__} here: what is in {str(data_dir)!r} {how}") from e
+        raise FileNotFoundError(f"no {name} here: what is in {str(data_dir)!r} {how}") from e
     def together(p): return tuple(np.concatenate([read[q][k] for q in p.split('+')]) for k in (0, 1))
     return {p: together(p) for p in parts}, max((c for _, _, c in read.values()), key=len)
 
-# %% ../../nbs/49_datasets.ipynb #2158c261
+# %% ../../nbs/49_datasets.ipynb #86a3ff80
 def _published(
     name,    # under which it can be had
     tv,      # torchvision's class
@@ -153,7 +154,7 @@ def _published(
     **kwargs # of `pictures`
 ):
     "A row for a data set that torchvision reads."
-    pictures(name, *args, train=train, test='test', **kwargs)(partial(read_published, tv))
+    pictures(name, *args, train=train, test='test', **kwargs)(partial(read_published, tv, name))
 
 _cifar = dict(size=32, format='pickled arrays', url='https://www.cs.toronto.edu/~kriz/cifar.html')
 _published('cifar10', tvd.CIFAR10, 'CIFAR-10, small photographs', '50,000 → 10,000', 10, **_cifar,
@@ -170,7 +171,7 @@ _published('pets', tvd.OxfordIIITPet, 'Oxford-IIIT Pets, 37 breeds', '3,680 → 
 _published('food101', tvd.Food101, 'Food-101, photographs of dishes', '75,750 → 25,250', 101, 224, 'JPEG, JSON lists',
            'https://data.vision.ee.ethz.ch/cvl/datasets_extra/food-101/')
 
-# %% ../../nbs/49_datasets.ipynb #5406ae99
+# %% ../../nbs/49_datasets.ipynb #406945e1
 def class_folders(
     d # directory
 )->list: # names of the folders in it, sorted
@@ -205,7 +206,7 @@ def read_folder(
     if verify: check_headers([f for files, _ in parts.values() for f in files])
     return parts, classes
 
-# %% ../../nbs/49_datasets.ipynb #d9f65702
+# %% ../../nbs/49_datasets.ipynb #80d83016
 def _synset_names(
     wnids # WordNet numbers
 )->list:  # first word of each; the number comes along where two would be the same ('crane')
@@ -235,7 +236,7 @@ def read_imagenet(
     parts, wnids = read_folder(root, verify=False)
     return {k: parts[k] for k in ('train', 'val')}, _synset_names(wnids)
 
-# %% ../../nbs/49_datasets.ipynb #d79a557f
+# %% ../../nbs/49_datasets.ipynb #61f99ffc
 def real_labels(
     ds:Datasets # ImageNet's validation images, such as the `valid_ds` of its loaders
 )->list:        # one list of classes for each image of `ds`, in its order
@@ -253,7 +254,7 @@ def real_accuracy(
     "Share of images whose predicted class is one of their labels."
     return float(np.mean([int(p) in r for p, r in zip(preds, real, strict=True) if r]))
 
-# %% ../../nbs/49_datasets.ipynb #8ddb3971
+# %% ../../nbs/49_datasets.ipynb #a9fc675b
 def get_dataset(
     name # a key of `DATASETS`
 )->DataSet:
@@ -289,7 +290,7 @@ def datasets_table()->pd.DataFrame: # a row for each
     "What data sets there are."
     return pd.DataFrame({k: vars(s) for k, s in DATASETS.items()}).T.drop(columns='make')
 
-# %% ../../nbs/49_datasets.ipynb #3bb07b81
+# %% ../../nbs/49_datasets.ipynb #74231f31
 #| include: false
 @delegates(image_dls, but='source', keep=True)
 def cifar_dls(
