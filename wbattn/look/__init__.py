@@ -6,7 +6,8 @@
 __all__ = ['explain']
 
 # %% ../../nbs/65_report.ipynb #0f943a0c
-import base64, html, io, textwrap
+import base64, html, io
+import numpy as np
 from matplotlib.figure import Figure
 from pathlib import Path
 from PIL import Image
@@ -160,22 +161,18 @@ def _to_html(title, about, sections):
 # %% ../../nbs/65_report.ipynb #2c7de492
 def _words(heading, text, size):
     "A figure of a heading and a paragraph."
-    lines = textwrap.wrap(text, 120)
-    fig = NotebookFigure(figsize=(9, 0.45 + 0.2*len(lines)), facecolor='white')
-    fig.text(0.01, 1 - 0.25/fig.get_figheight(), heading, fontsize=size, weight='bold', va='center')
-    fig.text(0.01, 0, '\n'.join(lines), fontsize=9, va='bottom', linespacing=1.3)
+    fig = NotebookFigure(figsize=(9, 0.9), facecolor='white')
+    fig.text(0.01, 0.9, heading, fontsize=size, weight='bold', va='top')
+    fig.text(0.01, 0.5, text, fontsize=9, va='top', wrap=True)
     return fig
 
 def _to_picture(title, about, sections):
     "All figures below each other, as one picture."
     figs = [_words(title, about, 15)] + [f for s in sections for f in (_words(s.title, s.text, 12), *s.figures)]
-    images = [Image.open(io.BytesIO(figure_png(f))).convert('RGB') for f in figs]
-    gap, top = 12, 0
-    page = Image.new('RGB', (max(i.width for i in images), sum(i.height + gap for i in images)), 'white')
-    for i in images:
-        page.paste(i, (0, top))
-        top += i.height + gap
-    return page
+    parts = [np.asarray(Image.open(io.BytesIO(figure_png(f))).convert('RGB')) for f in figs]
+    width = max(p.shape[1] for p in parts)
+    parts = [np.pad(p, ((0, 12), (0, width - p.shape[1]), (0, 0)), constant_values=255) for p in parts]
+    return Image.fromarray(np.concatenate(parts))
 
 # %% ../../nbs/65_report.ipynb #d5b99172
 def explain(
@@ -189,7 +186,6 @@ def explain(
     "Write a report of everything the model has to show about an image."
     out, model = Path(out), unwrap_model(model)
     if out.suffix not in ('.html', '.png'): raise ValueError(f"out={str(out)!r}; expected a name that ends in .html or .png")
-    if not out.resolve().parent.is_dir(): raise FileNotFoundError(f"no directory {str(out.parent)!r} to write the report to")
     file = image if isinstance(image, (str, Path)) else getattr(image, 'filename', '')
     title = title or f'{model_name(model)}: {Path(file).name}'.removesuffix(': ')
     parameters, layers = sum(p.numel() for p in model.parameters()), len(attention_layers(model))
