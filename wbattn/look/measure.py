@@ -37,12 +37,14 @@ def attention_layers(
         if not inside and (hasattr(m, 'membership') or isinstance(m, (*_timm_softmax, TimmXCA))): found[name] = m
     return found
 
+# %% ../../nbs/61_measure.ipynb #a2e1c459
 def operators(
     model:nn.Module, # a model of the zoo, or any with operators in it
 )->list:             # of modules
     "The operators of a model that follow the contract."
     return [m for m in attention_layers(model).values() if hasattr(m, 'membership')]
 
+# %% ../../nbs/61_measure.ipynb #d5536b80
 def _ask(op, what, *args):
     "What an operator says; None for attention that isn't ours."
     return getattr(op, what)(*args) if hasattr(op, what) else None
@@ -58,6 +60,7 @@ def model_name(
     model = unwrap_model(model)
     return (getattr(model, 'pretrained_cfg', None) or {}).get('architecture') or type(model).__name__
 
+# %% ../../nbs/61_measure.ipynb #7270473d
 def attention_kinds(
     model:nn.Module, # any
 )->str:
@@ -84,6 +87,7 @@ def evaluating(
     finally:
         for m, training in modes: m.training = training
 
+# %% ../../nbs/61_measure.ipynb #9b4135bc
 def run_model(
     model:nn.Module, # any
     x,               # images `b c h w`, or a loader whose batches begin with them
@@ -129,6 +133,7 @@ def _unit_codes_rate(Z, l):
     codes = torch.einsum('bnd,hdp->bhnp', widen(Z), widen(l.U))
     return coding_rate(F.normalize(codes, dim=-1), l.eps).sum(-1) # p/(n ε²), as in R_c: a code has p entries
 
+# %% ../../nbs/61_measure.ipynb #6322ec3e
 def _objective(Z, l): return _ask(l.op, 'objective', Z if l.U is None else Z.to(l.U.dtype))
 
 def _switched_off(Z, l):
@@ -194,8 +199,8 @@ def layer_spectra(
     x,               # images `b c h w`, or a loader of them
 )->list:             # for each layer `d`, mean over images
     "Share of the energy in the strongest 1 … d directions of the tokens entering each attention layer."
-    shares = collect(model, x, list(attention_layers(model).values()), lambda op, Z, out: spectrum_cdf(widen(Z)).double())
-    return [s.mean(0) for s in shares]
+    def see(op, Z, out): return spectrum_cdf(widen(Z)).double()
+    return [s.mean(0) for s in collect(model, x, list(attention_layers(model).values()), see)]
 
 # %% ../../nbs/61_measure.ipynb #b0288571
 def patch_grid(
@@ -209,6 +214,7 @@ def patch_grid(
     height, width = to_2tuple(embed.patch_size)
     return size[0]//height, size[1]//width
 
+# %% ../../nbs/61_measure.ipynb #290efe4e
 def _to_grid(t, model, x, grid=None):
     "Values of tokens `b h n` on their grid `b h rows cols`, without the tokens in front that are no patch."
     model = unwrap_model(model)
@@ -247,6 +253,7 @@ def _own_row(m, Z, out):
     q, k = (rearrange(t.float(), 'b n (h p) -> b h n p', h=m.num_heads) for t in (q, k))
     return (q[:, :, :1] @ k.mT/math.sqrt(k.shape[-1])).softmax(-1)[:, :, 0]
 
+# %% ../../nbs/61_measure.ipynb #ed9efe33
 def _timm_rows(model, x, names):
     "The same row in attention of timm's."
     twin = copy.deepcopy(model)
@@ -290,6 +297,7 @@ def subspace_coherence(
     vectors = [F.normalize(rearrange(U, 'h d p -> d (h p)'), dim=0) for U in layer_bases(model).values()]
     return [(W.mT @ W).abs() for W in vectors]
 
+# %% ../../nbs/61_measure.ipynb #7318e970
 def subspace_overlap(
     U:Tensor, # bases `h d p`, p ≤ d
 )->Tensor:    # `h h`, in [0, 1], ones on the diagonal

@@ -34,6 +34,7 @@ PALETTE = BLUE, ORANGE, GREEN, '#CC79A7', '#56B4E9', '#E69F00', GREY
 COLORS = dict(ECA=ORANGE, ToST=BLUE, TSSA=BLUE, DMST=GREEN, DMSA=GREEN, CRATE='#CC79A7', MSSA='#CC79A7', XCiT='#56B4E9',
               ViT=GREY)
 
+# %% ../../nbs/62_plots.ipynb #1daa8ada
 def figure_png(
     fig:Figure,    # of any size
     dpi:float=100, # pixels an inch
@@ -57,6 +58,7 @@ class NotebookFigure(Figure):
         if engine := self.get_layout_engine(): engine.execute(self)
         super().savefig(*args, **kwargs)
 
+# %% ../../nbs/62_plots.ipynb #7b4e3e50
 def new_figure(
     rows:int=1,    # of axes
     cols:int=1,    # of axes
@@ -76,6 +78,7 @@ def pick(
     "The numbers that are meant; an IndexError for one that isn't there."
     return np.atleast_1d(np.arange(n)[slice(None) if i is None else i]).tolist()
 
+# %% ../../nbs/62_plots.ipynb #5cb0cd8c
 def spread(
     n:int,      # of so many
     most:int=4, # at most so many
@@ -83,6 +86,7 @@ def spread(
     "Some of n, evenly from first to last."
     return np.linspace(0, n - 1, min(n, most)).round().astype(int).tolist()
 
+# %% ../../nbs/62_plots.ipynb #c3afcd52
 def layer_colors(
     fig:Figure, # to draw in
     axes,       # one or several, at whose side the bar stands
@@ -105,6 +109,7 @@ def _line(ax, values, std, **style):
     ax.plot(layers, mean, marker='o', ms=3.5, **style)
     ax.fill_between(layers, mean - std, mean + std, color=style['color'], alpha=0.15, lw=0)
 
+# %% ../../nbs/62_plots.ipynb #4b849971
 def _rate_lines(rates):
     "Of each line its name, the rates, the end of their keys, its colour and style."
     if not any(isinstance(v, dict) for v in rates.values()):
@@ -162,7 +167,8 @@ def plot_subspaces(
         (h, d, p), O, step = U.shape, subspace_overlap(U), max(1, U.shape[2]//8)
         shown = ax.imshow(C[::step, ::step], cmap='cividis', vmin=0, vmax=1, extent=(0.5, h + 0.5, h + 0.5, 0.5))
         ticks = [k + 1 for k in spread(h, 8)]
-        ax.set(title=f'layer {i + 1}\noverlap {(O.sum() - h)/max(1, h*(h - 1)):.2f}', xlabel='head', xticks=ticks, yticks=ticks)
+        overlap = (O.sum() - h)/max(1, h*(h - 1))
+        ax.set(title=f'layer {i + 1}\noverlap {overlap:.2f}', xlabel='head', xticks=ticks, yticks=ticks)
     axs[0].set_ylabel('head')
     fig.colorbar(shown, ax=list(axs), shrink=0.7, pad=0.01, label='$|U^\\top U|$')
     return fig
@@ -181,6 +187,7 @@ def plot_spectra(
     ax.set(xlabel='number of strongest directions', ylabel='share of the energy (%)', xlim=(0, None), ylim=(0, 102))
     return fig
 
+# %% ../../nbs/62_plots.ipynb #f89c70cc
 def plot_step_sizes(
     model:nn.Module, # with operators that have alpha and beta
 )->Figure:
@@ -239,6 +246,7 @@ def _map_rows(measure, model, images, layers, heads, titles):
             rows.append((f'{title}\n{name}'.strip(), pixels, maps[l][0][numbers]))
     return numbers, rows
 
+# %% ../../nbs/62_plots.ipynb #47d91365
 def _draw_maps(axes, pixels, maps, low, high):
     "An image, and its maps over a pale copy of it."
     extent = 0, maps.shape[2], maps.shape[1], 0
@@ -263,7 +271,8 @@ def map_figure(
     turned, shape = len(rows) > 1 + len(heads), (len(rows), 1 + len(heads))
     height, width = rows[0][1].shape[:2]
     w = min(1.8, max(0.85, 7/max(shape)))
-    fig, axs = new_figure(*shape[::-1 if turned else 1], w=w, h=w*height/width + 0.2, subplot_kw=dict(xticks=[], yticks=[]))
+    shape, bare = shape[::-1] if turned else shape, dict(xticks=[], yticks=[])
+    fig, axs = new_figure(*shape, w=w, h=w*height/width + 0.2, subplot_kw=bare)
     cells, (beside, above) = (axs.T, ('title', 'ylabel')) if turned else (axs, ('ylabel', 'title'))
     values = torch.cat([maps.flatten() for *_, maps in rows])
     for cell, (name, pixels, maps) in zip(cells, rows):
@@ -283,6 +292,7 @@ def membership_maps(
     "How much each patch of an image belongs to each head."
     return map_figure(memberships, model, images, **(dict(label='membership') | kwargs))
 
+# %% ../../nbs/62_plots.ipynb #d087a587
 @delegates(map_figure)
 def cls_attention_maps(
     model:nn.Module, # with a class token and attention that compares tokens
@@ -304,8 +314,9 @@ def sentence_maps(
     layers, heads = pick(layers, len(Pi)), Pi[0].shape[1]
     fig, axs = new_figure(len(layers), w=max(4, 0.13*len(ids)), h=0.45 + 0.13*heads)
     extent, labels = (-0.5, len(ids) - 0.5, heads + 0.5, 0.5), list(labels or [])
+    style = dict(aspect='auto', cmap='cividis', vmin=0, vmax=1, interpolation='nearest')
     for ax, l in zip(axs[:, 0], layers):
-        shown = ax.imshow(Pi[l][0, :, 0], aspect='auto', cmap='cividis', vmin=0, vmax=1, interpolation='nearest', extent=extent)
+        shown = ax.imshow(Pi[l][0, :, 0], extent=extent, **style)
         ax.set(ylabel=f'layer {l + 1}\nhead', yticks=[1, heads], xticks=range(len(labels)), xticklabels=labels)
         ax.tick_params(labelsize=7, length=0)
     fig.colorbar(shown, ax=list(axs.flat), label='membership', pad=0.01)
