@@ -161,7 +161,7 @@ def plot_subspaces(
 )->Figure:
     "|UᵀU| between the heads of four layers, and how much two heads overlap."
     layers = list(zip(layer_bases(model).items(), subspace_coherence(model)))
-    fig, [axs] = new_figure(1, min(4, len(layers)), w=2.5, h=2.8)
+    fig, [axs] = new_figure(1, min(4, len(layers)), w=2.5, h=3.1)
     for ax, j in zip(axs, spread(len(layers))):
         (i, U), C = layers[j]
         (h, d, p), O, step = U.shape, subspace_overlap(U), max(1, U.shape[2]//8)

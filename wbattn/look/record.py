@@ -36,12 +36,12 @@ class RecordLayers(Callback):
     ): self.directory = Path(directory)
 
     def before_fit(self):
-        if not self.learn.fitting or rank_distrib(): return
+        if rank_distrib(): return
         self.x = self._fixed_batch()
         if self.learn.first_epoch == 0: self._record(0)
 
     def after_epoch(self):
-        if self.learn.fitting and not rank_distrib(): self._record(self.epoch + 1)
+        if not rank_distrib(): self._record(self.epoch + 1)
 
     def _fixed_batch(self):
         "The first images of the validation part, all random states left as they are."

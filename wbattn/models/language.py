@@ -16,8 +16,7 @@ from ..checks import check_option
 from .layers import Block, TimmModel, check_sizes, rename, second_half
 from .transformer import block_halves
 from .zoo import register
-from ..ops.attention import CausalMSSA, CausalSoftmax
-from ..ops.causal import CausalTSSA
+from ..ops.causal import CausalMSSA, CausalSoftmax, CausalTSSA
 
 # %% ../../nbs/33b_language.ipynb #58fc36ca
 causal_layers = dict(tssa=CausalTSSA, softmax=CausalSoftmax, mssa=CausalMSSA)
@@ -210,7 +209,7 @@ def state_size(
     state:DecodeState,   # of any model
 )->int:              # bytes of one sample
     "What a stream keeps."
-    return sum(t.nbytes for s in (*state.layers, state.stem) for t in s)//len(state.seen)
+    return sum(t.nbytes for s in (*state.layers, state.stem) for t in s if isinstance(t, Tensor))//len(state.seen)
 
 # %% ../../nbs/33b_language.ipynb #b1e7eab9
 @patch
