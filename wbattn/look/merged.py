@@ -25,7 +25,6 @@ def source_maps(
     def where(s): return torch.arange(rows*cols).expand(len(x), -1) if s is None else s.assign[:, front:].cpu() - front
     return [where(s).reshape(len(x), rows, cols) for s in merger.trace(x).sources]
 
-# %% ../../nbs/67_merged.ipynb #67827ad6
 def _draw_borders(ax, source, p):
     "Lines between patches of different tokens; a patch is `p` pixels wide."
     style = dict(color='#FFCC00', lw=.6, capstyle='projecting')

@@ -49,8 +49,8 @@ class PatchEmbed(nn.Module):
         embed_dim:int=384,                # width of a token
     ):
         super().__init__()
-        for name, v in dict(patch_size=patch_size, in_chans=in_chans, embed_dim=embed_dim).items():
-            if not isinstance(v, int) or v < 1: raise ValueError(f"{name} must be a whole number >= 1, got {v!r}")
+        if not isinstance(patch_size, int) or patch_size < 1:
+            raise ValueError(f"patch_size must be a whole number >= 1, got {patch_size!r}")
         self.img_size = (img_size, img_size) if isinstance(img_size, int) else tuple(img_size)
         self.patch_size, self.in_chans, self.embed_dim = patch_size, in_chans, embed_dim
         self.grid_size = self.grid_of(in_chans, *self.img_size)
@@ -80,10 +80,9 @@ class PatchEmbed(nn.Module):
 class ConvPatchEmbed(PatchEmbed):
     "Image to tokens: one small convolution for each prime factor of the patch size."
     def __init__(self,
-        *sizes,                     # of `PatchEmbed`: image, patch, channels, width
-        act_layer:Callable=nn.GELU, # between the convolutions, not after the last
-        extra_convs:int=0,          # stride-1 convolutions in front, for tiny images
-        grid_convs:int=0,           # stride-1 convolutions on the grid of tokens
+        *sizes,            # of `PatchEmbed`: image, patch, channels, width
+        extra_convs:int=0, # stride-1 convolutions in front, for tiny images
+        grid_convs:int=0,  # stride-1 convolutions on the grid of tokens
     ):
         super().__init__(*sizes)
         if extra_convs < 0: raise ValueError(f"extra_convs must be >= 0, got {extra_convs}")
@@ -92,7 +91,7 @@ class ConvPatchEmbed(PatchEmbed):
         strides, widths = strides + [1]*grid_convs, widths + [self.embed_dim]*grid_convs
         layers = []
         for i, o, s in zip([self.in_chans] + widths, widths, strides):
-            layers += [conv_norm(i, o, s), act_layer()]
+            layers += [conv_norm(i, o, s), nn.GELU()]
         self.proj = nn.Sequential(*layers[:-1])
 
     def tokens(self,
@@ -268,15 +267,13 @@ def check_ids(self:TimmModel,
     longest:int|None,    # tokens there may be; None: any number
 ):
     "`ValueError` unless ids are `axes` with n ≥ 1, within the vocabulary and the model's tables."
-    shape, sides = tuple(ids.shape), axes.split()
-    fits = len(shape) == len(sides) and all(str(n) == a for n, a in zip(shape, sides) if a.isdigit())
-    if not fits or shape[-1] < 1 or ids.is_floating_point() or ids.dtype == torch.bool:
+    shape = tuple(ids.shape)
+    if len(shape) != len(axes.split()) or shape[-1] < 1 or ids.dtype not in (torch.int32, torch.int64):
         raise ValueError(f'expected ids {axes} with n ≥ 1, whole numbers, got {ids.dtype} {shape}')
     if longest is not None and shape[-1] > longest: raise ValueError(f'{shape[-1]} tokens; at most {longest} can be read')
     if ids.device.type != 'cpu' or torch.compiler.is_compiling(): return
-    low, high = int(ids.min()), int(ids.max())
-    if low < 0 or high >= self.vocab_size:
-        raise ValueError(f'ids must lie in [0, {self.vocab_size}), got {low if low < 0 else high}')
+    wrong = ids[(ids < 0) | (ids >= self.vocab_size)]
+    if len(wrong): raise ValueError(f'ids must lie in [0, {self.vocab_size}), got {wrong[0]}')
 
 @patch
 def reset_classifier(self:TimmModel,

@@ -10,17 +10,18 @@ __all__ = ['known_parts', 'rules', 'MergePlan', 'window_plan', 'bipartite_plan',
 import inspect
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Callable, NamedTuple
 import torch
 import torch.nn.functional as F
+from einops import rearrange
 from fastcore.basics import patch
 from timm.layers import Attention
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.vision_transformer import Block as TimmBlock, VisionTransformer
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 from wbattn.models.corrections import (Correction, attend_merged, check_fit, class_attention_merged,
-    make_correction, scored)
+    load_correction, scored)
 from .layers import second_half
 from .transformer import WhiteBoxTransformer
 from ..numerics import check_sizes, widen
@@ -32,9 +33,8 @@ class MergePlan:
     assign:Tensor      # slot of each row `b n`, int64
     slots:int          # how many slots there are, m ≥ 1
 
-# %% ../../nbs/36_merger.ipynb #40a1fee8
-def _check_rows(x, b, n, what):
-    if x.shape[:2] != (b, n): raise ValueError(f'the plan has b n = {(b, n)} {what}, got {tuple(x.shape)}')
+    def _check(self, x, n, what):
+        if x.shape[:2] != (len(self.assign), n): raise ValueError(f'the plan has b n = {(len(self.assign), n)} {what}, got {tuple(x.shape)}')
 
 # %% ../../nbs/36_merger.ipynb #54f1339d
 @patch
@@ -42,12 +42,11 @@ def sum(self:MergePlan,
     x:Tensor,   # rows `b n …`
 )->Tensor:      # `b m …`, zero where no row goes
     "Rows added up slot by slot."
-    _check_rows(x, *self.assign.shape, 'rows')
     b, n = self.assign.shape
-    flat = widen(x).reshape(b, n, -1)
-    first = self.slots*torch.arange(b, device=x.device).unsqueeze(1)
-    out = flat.new_zeros(b*self.slots, flat.shape[2])
-    out = out.index_add_(0, (self.assign + first).flatten(), flat.flatten(0, 1))
+    self._check(x, n, 'rows')
+    flat = widen(x).reshape(b*n, -1)
+    slot = self.assign + self.slots*torch.arange(b, device=x.device).unsqueeze(1)
+    out = flat.new_zeros(b*self.slots, flat.shape[1]).index_add_(0, slot.flatten(), flat)
     return out.reshape(b, self.slots, *x.shape[2:]).to(x.dtype)
 
 @patch
@@ -63,9 +62,9 @@ def merge(self:MergePlan,
     sizes:Tensor|None=None,  # how many tokens each stands for `b n`; 1 unless given
 )->Tensor:                   # `b m …`
     "The mean of the rows of each slot, weighted by their sizes."
-    _check_rows(x, *self.assign.shape, 'rows')
-    if sizes is None: sizes = torch.ones(self.assign.shape, device=x.device)
-    s = sizes.to(widen(x).dtype)
+    self._check(x, self.assign.shape[1], 'rows')
+    s = torch.ones(self.assign.shape, device=x.device) if sizes is None else sizes
+    s = s.to(widen(x).dtype)
     total = self.unmerge(self.sum(s))
     share = s/torch.where(total > 0, total, 1.)              # of its slot: 1 for a row that stays alone
     return self.sum(widen(x)*share.reshape(*share.shape, *(1,)*(x.ndim - 2))).to(x.dtype)
@@ -76,7 +75,7 @@ def unmerge(self:MergePlan,
     y:Tensor,   # slots `b m …`
 )->Tensor:      # `b n …`
     "What each row's slot holds."
-    _check_rows(y, len(self.assign), self.slots, 'slots')
+    self._check(y, self.slots, 'slots')
     return y[torch.arange(len(y), device=y.device).unsqueeze(1), self.assign]
 
 @patch
@@ -84,47 +83,42 @@ def compose(self:MergePlan,
     later:MergePlan,  # of the slots of this one
 )->MergePlan:         # from the rows of this one to the slots of the later one
     "Both plans, one after the other."
-    _check_rows(later.assign, len(self.assign), self.slots, 'slots')
+    self._check(later.assign, self.slots, 'slots')
     return MergePlan(later.assign.gather(1, self.assign), later.slots)
 
 # %% ../../nbs/36_merger.ipynb #52505dc9
 @torch.no_grad()
 def _match(metric, protected, sizes, window):
-    "Cosine with the partner that each A would merge into `b a`; a function that tells, for numbers of A `b r`, who that is"
+    "For each A, the cosine with its best partner, and that one's place among B `b a`"
     n = metric.shape[1] - protected
     if window is not None and window < 2: raise ValueError(f'a window must hold two tokens or more, got {window}')
     if n < 2: raise ValueError(f'of {metric.shape[1]} tokens at most {metric.shape[1] - 2} can be protected, got {protected}')
     rows = F.normalize(widen(metric)[:, protected:], dim=-1)
     a, c = n - n//2, n//2
     w = a if window is None else min(a, (window + 1)//2)                  # so many of A, and of B, are in a window
-    k = -(-a//w)
-    def windows(t): return F.pad(t, (0, 0, 0, k*w - t.shape[1])).reshape(-1, w, t.shape[2])
-    near = (windows(rows[:, ::2]) @ windows(rows[:, 1::2]).mT).view(-1, k, w, w)
-    out = torch.arange(k*w, device=rows.device) >= c                      # of B: those that aren't there
+    whole = -(-a//w)*w
+    def windows(t): return rearrange(F.pad(t, (0, 0, 0, whole - t.shape[1])), 'b (k w) d -> b k w d', w=w)
+    A, B = windows(rows[:, ::2]), windows(rows[:, 1::2])
+    there = torch.arange(whole, device=rows.device) < c                   # of B
     if sizes is not None:
-        gone = check_sizes(sizes, metric)[:, protected:] == 0
-        out = out | F.pad(gone[:, 1::2], (0, k*w - c))
-    if sizes is not None or c < k*w: near = near.masked_fill(out.view(-1, k, 1, w), -torch.inf)
-    near = near.flatten(1, 2)
-    def best(who):
-        found = near.gather(1, who.unsqueeze(-1).expand(-1, -1, w)).argmax(-1)
-        return (found + who//w*w).clamp_max(c - 1)
-    score = near.amax(-1)[:, :a]
-    return (score if sizes is None else score.masked_fill(gone[:, ::2], torch.inf)), best
+        filled = check_sizes(sizes, metric)[:, protected:] > 0
+        there = there & F.pad(filled[:, 1::2], (0, whole - c))
+    near = (A @ B.mT).masked_fill(~there.view(-1, whole//w, 1, w), -torch.inf)
+    score, best = near.max(-1)
+    best = best + torch.arange(0, whole, w, device=rows.device).unsqueeze(1)
+    score, best = score.flatten(1)[:, :a], best.flatten(1)[:, :a].clamp_max(c - 1)
+    return (score if sizes is None else score.masked_fill(~filled[:, ::2], torch.inf)), best
 
 # %% ../../nbs/36_merger.ipynb #87e08d25
 def _places(partner, n, protected, split):
     "Slot of each of `n` rows; `partner: b a` tells whom each A joins, −1 if it stays"
-    a, rows = partner.shape[1], torch.arange(n - protected, device=partner.device)
-    order = torch.cat([rows[::2], rows[1::2]])                            # A, then B
-    back = order.argsort()
-    stays = F.pad(partner < 0, (0, len(rows) - a), value=True)
-    place = (stays if split else stays[:, back]).cumsum(-1) - 1
-    if not split: place = place[:, order]
-    joined = place[:, a:].gather(1, partner.clamp_min(0))
-    place = torch.cat([torch.where(stays[:, :a], place[:, :a], joined), place[:, a:]], 1)[:, back]
-    front = torch.arange(protected, device=partner.device).expand(len(place), -1)
-    return torch.cat([front, place + protected], 1)
+    rows = torch.arange(n, device=partner.device)
+    A, B = rows[protected::2], rows[protected + 1::2]
+    order = torch.cat([rows[:protected], A, B]) if split else rows
+    stays = torch.ones(len(partner), n, dtype=torch.bool, device=partner.device).index_copy(1, A, partner < 0)
+    place = (stays[:, order].cumsum(-1) - 1)[:, order.argsort()]
+    joined = place[:, B].gather(1, partner.clamp_min(0))
+    return place.index_copy(1, A, torch.where(partner < 0, place[:, A], joined))
 
 # %% ../../nbs/36_merger.ipynb #355e831d
 def window_plan(
@@ -140,10 +134,8 @@ def window_plan(
         raise ValueError(f'r must be a whole number from 0 to {most}, half of the tokens that may merge, got {r!r}')
     if r == 0: return MergePlan(torch.arange(n, device=metric.device).expand(b, n), n)
     score, best = _match(metric, protected, sizes, window)
-    queue = score.argsort(dim=-1, descending=True, stable=True)           # of equals the first first
-    place = queue.argsort(dim=-1)
-    chosen = best(queue[:, :r]).gather(1, place.clamp_max(r - 1))
-    return MergePlan(_places(torch.where(place < r, chosen, -1), n, protected, window is None), n - r)
+    rank = score.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)     # of equals the first first
+    return MergePlan(_places(torch.where(rank < r, best, -1), n, protected, window is None), n - r)
 
 def bipartite_plan(
     metric:Tensor,           # what is compared `b n d`; only directions count
@@ -165,9 +157,7 @@ def threshold_plan(
     "Merge all pairs that are more alike than τ: each sample as many as it has."
     score, best = _match(metric, protected, sizes, window)
     gone, n = score > tau, metric.shape[1]
-    every = torch.arange(score.shape[1], device=score.device).expand(len(score), -1)
-    partner = torch.where(gone, best(every), -1)
-    return MergePlan(_places(partner, n, protected, window is None), n - int(gone.sum(-1).min()))
+    return MergePlan(_places(torch.where(gone, best, -1), n, protected, window is None), n - int(gone.sum(-1).min()))
 
 # %% ../../nbs/36_merger.ipynb #6db94baa
 @dataclass(frozen=True)
@@ -192,23 +182,23 @@ known_parts = {VisionTransformer: _vit, VisionTransformerDistilled: _vit + ' dis
     Attention: 'qkv q_norm k_norm attn_drop norm gate proj proj_drop',
     TimmBlock: 'norm1 attn ls1 drop_path1 norm2 mlp ls2 drop_path2'}
 
-def _check_parts(m):
-    "Raise `ValueError` for a part that the walker would pass over."
-    if type(m) not in known_parts:
-        raise ValueError(f"{type(m).__name__} can not be merged: models of wbattn.models can, and timm's plain ViT and DeiT")
-    own = {*m._modules, *m._parameters} - set(known_parts[type(m)].split())
-    if own: raise ValueError(f'{type(m).__name__} can not be merged: it has parts that are not known: {sorted(own)}')
+def _refuse(m, why): raise ValueError(f'{type(m).__name__} can not be merged: {why}')
 
 def check_mergeable(
     model:nn.Module,   # to be merged
 ):
     "Raise `ValueError`, saying why, for a model that the walker can't walk through."
-    ours = isinstance(model, WhiteBoxTransformer)
-    if not ours: _check_parts(model)
-    for block in model.blocks:
-        if not ours: _check_parts(block), _check_parts(block.attn)
-        elif type(block.attn) not in scored and 'sizes' not in inspect.signature(block.attn.forward).parameters:
-            raise ValueError(f'{type(block.attn).__name__} can not be merged: its forward takes no sizes')
+    if isinstance(model, WhiteBoxTransformer):
+        for attn in (b.attn for b in model.blocks):
+            if type(attn) not in scored and 'sizes' not in inspect.signature(attn.forward).parameters:
+                _refuse(attn, 'its forward takes no sizes')
+        return
+    def check(m):
+        if type(m) not in known_parts: _refuse(m, "models of wbattn.models can, and timm's plain ViT and DeiT")
+        own = {*m._modules, *m._parameters} - set(known_parts[type(m)].split())
+        if own: _refuse(m, f'it has parts that are not known: {sorted(own)}')
+    check(model)
+    for block in model.blocks: check(block), check(block.attn)
 
 # %% ../../nbs/36_merger.ipynb #ff3d2774
 def _arch(model):
@@ -219,8 +209,7 @@ def _per_layer(r, depth):
     "Tokens to merge away in each layer"
     rs = list(r) if isinstance(r, (list, tuple)) else [r]*depth
     if len(rs) != depth: raise ValueError(f'r lists {len(rs)} numbers for {depth} layers')
-    for v in rs:
-        if not isinstance(v, int) or v < 0: raise ValueError(f'r must be whole numbers ≥ 0, got {v!r}')
+    if not all(isinstance(v, int) and v >= 0 for v in rs): raise ValueError(f'r must be whole numbers ≥ 0, got {r!r}')
     return rs
 
 # %% ../../nbs/36_merger.ipynb #5d9c59c6
@@ -240,19 +229,19 @@ class TokenMerger(nn.Module):
         super().__init__()
         check_mergeable(model)
         attn, depth = model.blocks[0].attn, len(model.blocks)
-        self.rs, self.tau, self.weigh_pool = _per_layer(r, depth), tau, weigh_pool
+        metrics = ('keys', 'input') if type(attn) in scored else ('input',)
+        if metric not in (None, *metrics): raise ValueError(f"metric must be one of {metrics} for {type(attn).__name__}, got {metric!r}")
+        if not callable(plan) and plan not in rules: raise ValueError(f"plan must be {', '.join(map(repr, rules))} or a function, got {plan!r}")
         if tau is not None and not (isinstance(tau, (int, float)) and -1 <= tau <= 1):
             raise ValueError(f'tau must be a cosine in [-1, 1], got {tau!r}')
         if tau is not None and not weigh_pool: raise ValueError('weigh_pool=False goes with r, not with tau: padding would count')
-        self.rule = rules[plan][tau is not None] if plan in rules else plan
-        if not callable(self.rule): raise ValueError(f"plan must be {', '.join(map(repr, rules))} or a function, got {plan!r}")
-        has_keys = type(attn) in scored
-        self.metric = metric or ('keys' if has_keys else 'input')
-        if self.metric not in ('keys', 'input')[not has_keys:]:
-            raise ValueError(f"metric must be 'input'{' or keys'*has_keys} for {type(attn).__name__}, got {metric!r}")
-        self.correction = make_correction(correction, getattr(attn, 'num_heads', 1), depth).to(next(model.parameters()).device)
-        check_fit(self.correction, attn, depth, _arch(model), self.rs)
-        self.model = model
+        self.model, self.rs, self.tau, self.weigh_pool = model, _per_layer(r, depth), tau, weigh_pool
+        self.metric, self.rule = metric or metrics[0], plan if callable(plan) else rules[plan][tau is not None]
+        if isinstance(correction, str):
+            is_file = Path(correction).is_file()
+            correction = load_correction(correction) if is_file else Correction(correction, getattr(attn, 'num_heads', 1), depth)
+        check_fit(correction, attn, depth, _arch(model), self.rs)
+        self.correction = correction.to(next(model.parameters()).device)
         self.train(model.training)
 
     def extra_repr(self): return f'r={self.rs}, metric={self.metric!r}, tau={self.tau}'
@@ -267,16 +256,16 @@ def protected(self:TokenMerger)->int:
 def _plan(self:TokenMerger, layer, metric, state):
     "Which tokens of this layer become one, or None"
     free = metric.shape[1] - self.protected
-    if free < 2: return None
-    if self.tau is not None: return self.rule(metric, self.tau, protected=self.protected, sizes=state.sizes)
-    r = min(self.rs[layer], free//2)
+    if self.tau is not None and free > 1: return self.rule(metric, self.tau, protected=self.protected, sizes=state.sizes)
+    r = 0 if self.tau is not None else min(self.rs[layer], free//2)
     return self.rule(metric, r, protected=self.protected, sizes=None) if r else None   # no padding without tau
 
 @patch
 def _weights(self:TokenMerger, sizes, x):
     "How many tokens each row counts for; without a correction one, but none if it is padding"
-    if sizes is None or not (self.correction.weighs or self.tau is not None): return None
-    return (sizes if self.correction.weighs else sizes > 0).to(widen(x).dtype)
+    counted = self.correction.kind != 'none'
+    if sizes is None or not counted and self.tau is None: return None
+    return (sizes if counted else sizes > 0).to(widen(x).dtype)
 
 # %% ../../nbs/36_merger.ipynb #a2c01656
 @patch
@@ -290,16 +279,20 @@ def _attend(self:TokenMerger, layer, x, state):
     return x + block.drop_path1(block.ls1(update)), plan
 
 @patch
-def _layer(self:TokenMerger, layer, x, state):
-    "Tokens and what is known of them after a layer"
-    block = self.model.blocks[layer]
-    if self.tau is None and self.rs[layer] == 0 and state.source is None: f = lambda x: (block(x), state)
-    else:
-        def f(x):
+def _walk(self:TokenMerger, x):
+    "Last tokens, where the first ones have gone; of each layer that, and how many tokens there are"
+    x, state, seen = self._embed(x), MergeState(), []
+    n = x.shape[1] - self.protected
+    if self.tau is None and self.rs[0] > n//2:
+        raise ValueError(f'r={self.rs[0]} is more than half of the {n} tokens of the first layer: at most {n//2}')
+    for layer, block in enumerate(self.model.blocks):
+        if self.tau is None and self.rs[layer] == 0 and state.source is None: x = block(x)
+        else:
             y, plan = self._attend(layer, x, state)
-            return second_half(block, y if plan is None else plan.merge(y, state.sizes)), state.after(plan)
-    saving = getattr(self.model, 'grad_checkpointing', False) and torch.is_grad_enabled()
-    return checkpoint(f, x, use_reentrant=False) if saving else f(x)
+            x = second_half(block, y if plan is None else plan.merge(y, state.sizes))
+            state = state.after(plan)
+        seen.append((state.source, x.shape[1]))
+    return *self._finish(x, state.source), seen
 
 # %% ../../nbs/36_merger.ipynb #f9d22df8
 @patch
@@ -319,21 +312,8 @@ def _finish(self:TokenMerger, x, source):
         x = m._add_cls(x)
         source = MergePlan(F.pad(source.assign + 1, (1, 0)), source.slots + 1)
     weights = self._weights(source.sizes(), x)
-    for block in m.cls_attn_blocks:
-        x = block(x) if weights is None else class_attention_merged(block, x, weights)
+    for block in m.cls_attn_blocks: x = block(x) if weights is None else class_attention_merged(block, x, weights)
     return m._norm_tokens(x), source
-
-@patch
-def _walk(self:TokenMerger, x, seen=None):
-    "Last tokens, and where the first ones have gone"
-    x, state = self._embed(x), MergeState()
-    n = x.shape[1] - self.protected
-    if self.tau is None and self.rs[0] > n//2:
-        raise ValueError(f'r={self.rs[0]} is more than half of the {n} tokens of the first layer: at most {n//2}')
-    for layer in range(len(self.model.blocks)):
-        x, state = self._layer(layer, x, state)
-        if seen is not None: seen.append((state.source, x.shape[1]))
-    return self._finish(x, state.source)
 
 @patch
 def _head(self:TokenMerger, x, source):
@@ -347,30 +327,29 @@ def forward(self:TokenMerger,
     x:Tensor,    # images `b c h w`
 )->Tensor:       # logits `b c`
     "The model's logits, with merged tokens."
-    return self._head(*self._walk(x))
+    return self.trace(x).logits
 
 @patch
 def forward_features(self:TokenMerger,
     x:Tensor,    # images `b c h w`
 )->Tensor:       # as the model gives them: every token in its place `b n d`
     "The model's last tokens, given back to the places that they stand for."
-    x, source = self._walk(x)
+    x, source, _ = self._walk(x)
     return x if source is None else source.unmerge(x)
 
 class Trace(NamedTuple):
     "What merging did to a batch."
     logits:Tensor        # of the model `b c`
-    sources:tuple        # after each layer: the plan from the patches to its rows, or None before the first merge
-    counts:tuple         # tokens after each layer, protected and padding included
+    sources:list         # after each layer: the plan from the patches to its rows, or None before the first merge
+    counts:list          # tokens after each layer, protected and padding included
 
 @patch
 def trace(self:TokenMerger,
     x:Tensor,   # images `b c h w`
 )->Trace:       # logits, source maps and counts of tokens
     "A forward pass that tells what merged."
-    seen = []
-    logits = self._head(*self._walk(x, seen))
-    return Trace(logits, *(list(v) for v in zip(*seen)))
+    x, source, seen = self._walk(x)
+    return Trace(self._head(x, source), *map(list, zip(*seen)))
 
 # %% ../../nbs/36_merger.ipynb #bceb98ec
 @patch

@@ -27,7 +27,6 @@ from wbattn.models.layers import (Block, ConvPatchEmbed, LearnedPositions, Linea
 # %% ../../nbs/31_transformer.ipynb #c6bc8939
 attn_layers = dict(eca=ECAttention, tssa=TSSA, dmsa=DMSA, mssa=MSSA, softmax=SoftmaxAttention, xca=XCA)
 
-# %% ../../nbs/31_transformer.ipynb #0dc3f58a
 def _token_mlp(
     dim:int,        # width of a token
     ratio:float=4., # width of the hidden layer, in widths of a token
@@ -39,7 +38,6 @@ def _token_mlp(
 
 mlp_layers = dict(mlp=_token_mlp, ista=ISTA, none=None)
 
-# %% ../../nbs/31_transformer.ipynb #ce26ad36
 def _lookup(kind, name, known):
     "The constructor behind a name; a callable, or None where that is known, stands for itself."
     if callable(name) or (name is None and 'none' in known): return name
@@ -71,14 +69,13 @@ def block_halves(
     return halves
 
 # %% ../../nbs/31_transformer.ipynb #53369a99
-def _make_stem(stem, extra_convs, sizes, act_layer, norm_layer):
+def _make_stem(stem, extra_convs, sizes, norm_layer):
     "The stem of that name; `sizes` are image, patch, channels, width."
     if stem == 'linear' and not extra_convs: return LinearPatchEmbed(*sizes, norm_layer=norm_layer)
     if stem in ('conv', 'deep'):
-        return ConvPatchEmbed(*sizes, act_layer=act_layer, extra_convs=extra_convs, grid_convs=2*(stem == 'deep'))
+        return ConvPatchEmbed(*sizes, extra_convs=extra_convs, grid_convs=2*(stem == 'deep'))
     raise ValueError(f"stem must be 'conv', 'deep', or without extra_convs 'linear', got {stem!r} with {extra_convs}")
 
-# %% ../../nbs/31_transformer.ipynb #bf33d6e2
 def _make_positions(pos_embed, dim, grid, num_prefix):
     "The positions of that name, for a grid."
     if pos_embed == 'fourier': return PositionalEncodingFourier(dim=dim)
@@ -106,14 +103,9 @@ class WhiteBoxTransformer(TimmModel):
         cls_attn_layers:int=2,             # after the blocks; 0: the class token joins before the first block
         mlp_residual:bool|None=None,       # add the second half's output to its input; None: yes, but for ISTA
         init_values:float|None=None,       # start of the blocks' LayerScale; None or 0: without
-        cls_init_values:float|None=None,   # start of class attention's LayerScale; None: 1 up to depth 12, else 1e-5
         drop_rate:float=0.,                # dropout before the head
-        pos_drop_rate:float=0.,            # dropout after the positions
-        proj_drop_rate:float=0.,           # dropout in class attention's projection and MLP
-        attn_drop_rate:float=0.,           # dropout of class attention's weights
         drop_path_rate:float=0.,           # stochastic depth, the same in every block
         norm_layer:Callable=partial(nn.LayerNorm, eps=1e-6), # `norm_layer(dim)`
-        act_layer:Callable=nn.GELU,        # in the stem and in class attention's MLP
         stem:str='conv',                   # 'conv': small convolutions; 'deep': two more; 'linear': one linear map between two norms
         extra_convs:int=0,                 # stride-1 convolutions in front of a 'conv' stem, for tiny images
         pos_embed:str='fourier',           # 'fourier', 'learned' (a table for the nominal grid) or 'none'
@@ -126,17 +118,16 @@ class WhiteBoxTransformer(TimmModel):
         self.embed_dim = self.num_features = self.head_hidden_size = embed_dim
         self.depth, self.num_heads, self.num_classes, self.in_chans = depth, num_heads, num_classes, in_chans
         self.global_pool, self.init_std, self.cls_first = check_pool(global_pool), init_std, cls_attn_layers == 0
-        self.patch_embed = _make_stem(stem, extra_convs, (img_size, patch_size, in_chans, embed_dim), act_layer, norm_layer)
+        self.patch_embed = _make_stem(stem, extra_convs, (img_size, patch_size, in_chans, embed_dim), norm_layer)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, embed_dim))
         self.pos_embed = _make_positions(pos_embed, embed_dim, self.patch_embed.grid_size, int(self.cls_first))
         halves = block_halves(attn, mlp, embed_dim, num_heads, mlp_residual, kwargs)
         block = partial(Block, embed_dim, norm_layer=norm_layer, drop_path=drop_path_rate, init_values=init_values)
         self.blocks = nn.ModuleList([block(**halves(i)) for i in range(depth)])
-        if cls_init_values is None: cls_init_values = 1. if depth <= 12 else 1e-5
-        reader = partial(ClassAttentionBlock, embed_dim, num_heads, qkv_bias=True, eta=cls_init_values, tokens_norm=True,
-            proj_drop=proj_drop_rate, attn_drop=attn_drop_rate, act_layer=act_layer, norm_layer=norm_layer)
+        reader = partial(ClassAttentionBlock, embed_dim, num_heads, qkv_bias=True, eta=1. if depth <= 12 else 1e-5,
+            tokens_norm=True, norm_layer=norm_layer)
         self.cls_attn_blocks = nn.ModuleList([reader() for _ in range(cls_attn_layers)])
-        self.pos_drop, self.head_drop = nn.Dropout(pos_drop_rate), nn.Dropout(drop_rate)
+        self.head_drop = nn.Dropout(drop_rate)
         self.norm, self.head = norm_layer(embed_dim), self._make_head(num_classes)
         self.init_weights()
         self.to(device=device, dtype=dtype)
@@ -178,7 +169,7 @@ def embed(self:WhiteBoxTransformer,
     elif self.pos_embed is not None:
         pos = rearrange(self.pos_embed(1, *grid), '1 d h w -> 1 (h w) d').to(x.dtype)
         x = x + nn.functional.pad(pos, (0, 0, int(self.cls_first), 0))
-    return self.pos_drop(x), grid
+    return x, grid
 
 @patch
 def _add_cls(self:WhiteBoxTransformer, x):
