@@ -19,6 +19,17 @@ def check_option(
     "Refuse a value that makes no sense."
     if not ok: raise ValueError(f"{name}={value!r}; expected {what}")
 
+def check_value(
+    name,  # of the option
+    value, # that was given
+    rule,  # test of a value, and what it expects
+):
+    "`ValueError` for a value that breaks its rule, or that its test can't bear."
+    right, words = rule
+    try: ok = right(value)
+    except (TypeError, ValueError, OverflowError): ok = False
+    check_option(ok, name, value, words)
+
 # %% ../nbs/06_checks.ipynb #19cad3dc
 def whole(
     least=1,         # smallest number
@@ -28,7 +39,6 @@ def whole(
     words = f"a whole number from {least} to {most}" if most < math.inf else f"a whole number of at least {least}"
     return lambda v: isinstance(v, Real) and v % 1 == 0 and least <= v <= most, words
 
-# %% ../nbs/06_checks.ipynb #12c2d50d
 def one_of(
     *values,  # what there is to choose from
 )->tuple:     # test of a value, and what it expects
@@ -37,30 +47,15 @@ def one_of(
 
 SHARE = (lambda v: isinstance(v, Real) and 0 < v <= 1), "in (0, 1]"
 
-# %% ../nbs/06_checks.ipynb #6df0bb77
-def check_value(
-    name,  # of the option
-    value, # that was given
-    rule,  # test of a value, and what it expects
-):
-    "`ValueError` for a value that breaks its rule."
-    right, words = rule
-    try: ok = right(value)
-    except (TypeError, ValueError, OverflowError): ok = False
-    check_option(ok, name, value, words)
-
 # %% ../nbs/06_checks.ipynb #1d9d88b1
 def nearest(
     name,  # what was asked for
     names, # what there is
-    n=3,   # at most so many suggestions
 )->str:
-    "“did you mean …” for an unknown `name`."
+    "What may have been meant by an unknown `name`."
     names = list(names)
-    near = difflib.get_close_matches(str(name), names, n=n, cutoff=0.4) or names[:8]
-    return ', '.join(near)
+    return ', '.join(difflib.get_close_matches(str(name), names, cutoff=0.4) or names[:8])
 
-# %% ../nbs/06_checks.ipynb #6886b8d6
 def known(
     name,  # what was asked for
     names, # what there is

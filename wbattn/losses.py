@@ -62,7 +62,6 @@ class RateReductionLoss(nn.Module):
         Pi = F.one_hot(y) if y.dim() == 1 else y
         return -rate_reduction(_unit(Z) if self.normalize else Z, Pi.to(torch.promote_types(Z.dtype, torch.float32)), self.eps)
 
-# %% ../nbs/38_losses.ipynb #7a9f2aea
 def _check_features(Z, y=None):
     "Raise `ValueError` unless features are `n d`, and targets `n` whole numbers or `n k` memberships"
     if Z.dim() != 2 or not Z.is_floating_point(): raise ValueError(f'features must be floating-point n d, got {Z.dtype} of shape {tuple(Z.shape)}')

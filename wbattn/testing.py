@@ -268,7 +268,7 @@ def _derivative(op, x):
     gradcheck(f, inputs, check_forward_ad=True, check_batched_grad=True, **how)
     gradgradcheck(f, inputs, check_fwd_over_rev=True, **how)
 
-# %% ../nbs/01_testing.ipynb #3e2660c0
+# %% ../nbs/01_testing.ipynb #5026abaa
 def _state(op, x, fresh):
     other = copy.deepcopy(op) if fresh is None else fresh().to(x).eval()
     for t in other.state_dict().values(): t.copy_(_wave(t))

@@ -6,23 +6,8 @@
 __all__ = ['union_of_subspaces', 'correlated_line']
 
 # %% ../nbs/03_toy.ipynb #5cb83195
-import math
 import torch
 from torch import Tensor
-
-# %% ../nbs/03_toy.ipynb #865eb711
-def _check(ok:bool, text:str):
-    "Raise `ValueError` with `text` unless `ok`."
-    if not ok: raise ValueError(text)
-
-# %% ../nbs/03_toy.ipynb #eb067b18
-def _check_union(n, d, p, k, active, noise):
-    "Raise `ValueError` unless `k` subspaces of width `p` fit and the rest makes sense."
-    _check(n >= 1, f'n must be at least 1, got {n}')
-    _check(k >= 1 and p >= 1, f'k and p must be at least 1, got k={k}, p={p}')
-    _check(k*p <= d, f'{k} orthogonal subspaces of width p={p} need d >= {k*p}, got d={d}')
-    _check(1 <= active <= p, f'active must be between 1 and p={p}, got {active}')
-    _check(0 <= noise < math.inf, f'noise must be a finite standard deviation >= 0, got {noise}')
 
 # %% ../nbs/03_toy.ipynb #9f42740e
 def union_of_subspaces(
@@ -38,7 +23,8 @@ def union_of_subspaces(
     device:str|torch.device|None=None,  # where to put them; drawn on the CPU whatever it is
 )->tuple[Tensor, Tensor, Tensor]:   # Z `n d`, labels `n`, U `k d p`
     "Tokens from `k` mutually orthogonal subspaces (ECA §4.1), token i from subspace i mod k."
-    _check_union(n, d, p, k, active, noise)
+    if not 1 <= active <= p or k*p > d:
+        raise ValueError(f'expected active ≤ p and k·p ≤ d, got active={active}, p={p}, k={k}, d={d}')
     rng = torch.Generator().manual_seed(seed)
     def randn(*shape): return torch.randn(*shape, generator=rng, dtype=torch.float64)
     U = torch.linalg.qr(randn(d, k*p)).Q.unflatten(1, (k, p)).transpose(0, 1)
@@ -57,7 +43,5 @@ def correlated_line(
     device:str|torch.device|None=None,  # where to put the points
 )->Tensor:                          # points (x, y) `n 2`
     "Points on the line y = x with Gaussian noise in y, x standard normal (ECA A.1)."
-    _check(n >= 1, f'n must be at least 1, got {n}')
-    _check(0 <= std < math.inf, f'std must be a finite standard deviation >= 0, got {std}')
     x, e = torch.randn(2, n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     return torch.stack([x, x + std*e], -1).to(device, dtype)

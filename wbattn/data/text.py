@@ -8,19 +8,17 @@ __all__ = ['ByteVocab', 'GPT2Vocab', 'bin_tokens', 'write_bin', 'TextBlocks', 't
 # %% ../../nbs/48b_text.ipynb #3f33d964
 import hashlib, json, os, sysconfig
 import numpy as np, torch
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.resources import files
 from pathlib import Path
 from torch import Tensor
-from fastai.data.core import DataLoaders, TfmdDL, default_device
 from fastai.losses import CrossEntropyLossFlat
-from fastcore.basics import chunked, listify
+from fastcore.basics import listify
 from fastcore.meta import delegates
-from random import Random
 from ..checks import check_option, check_value, known, whole
-from .arrays import Task
-from .datasets import DATASETS, DataSet
+from .loaders import BatchDL, Loaders, Task, as_loaders, dataset
 from ..numerics import splitmix64
 
 # %% ../../nbs/48b_text.ipynb #643580cc
@@ -44,27 +42,25 @@ class Corpus:
 
 # %% ../../nbs/48b_text.ipynb #b67db422
 def _files_of(path):
-    "A file, or the files in a folder that hold something."
+    "A file, or the files in a folder that aren't hidden."
     if not path.exists(): raise FileNotFoundError(f"no text here: {str(path)!r} doesn't exist")
-    inside = [path] if path.is_file() else sorted(path.rglob('*'))
-    shown = [p for p in inside if p == path or not any(q[0] == '.' for q in p.relative_to(path).parts)]
-    found = [p for p in shown if p.is_file() and p.stat().st_size]
-    if not found: raise ValueError(f"{str(path)!r} is empty; expected at least one byte of text")
-    return found
+    if path.is_file(): return [path]
+    return [p for p in sorted(path.rglob('*')) if p.is_file() and not any(q[0] == '.' for q in p.relative_to(path).parts)]
 
-# %% ../../nbs/48b_text.ipynb #f270402e
-def _json_lines(path):
-    "Name and bytes of each document of a file of JSON lines."
-    for i, line in enumerate(path.read_bytes().splitlines(), 1):
-        try: text = json.loads(line)['text'].encode()
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise ValueError(f"line {i} of {str(path)!r} is {line[:40]!r}; expected an object with a string 'text'") from None
-        if text: yield f'{path}:{i}', text
+def _json_line(path, i, line):
+    "The document of a line."
+    try: return json.loads(line)['text'].encode()
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError(f"line {i} of {str(path)!r} is {line[:40]!r}; expected an object with a string 'text'") from None
 
 def _read_documents(paths):
-    "The documents in files and folders, by name."
-    found = [p for path in paths for p in _files_of(Path(path))]
-    return {k: v for p in found for k, v in (_json_lines(p) if p.suffix == '.jsonl' else [(str(p), p.read_bytes())])}
+    "The documents in files and folders that hold something, by name."
+    docs = {}
+    for p in (p for path in paths for p in _files_of(Path(path))):
+        raw = p.read_bytes()
+        if p.suffix == '.jsonl': docs |= {f'{p}:{i}': _json_line(p, i, line) for i, line in enumerate(raw.splitlines(), 1)}
+        else: docs[str(p)] = raw
+    return {k: v for k, v in docs.items() if v}
 
 # %% ../../nbs/48b_text.ipynb #53533255
 _not_source = {'test', 'tests', 'idle_test', 'site-packages', 'dist-packages', '__pycache__', 'pydoc_data', 'encodings',
@@ -82,9 +78,8 @@ def python_source(
 # %% ../../nbs/48b_text.ipynb #79b29588
 def glosses()->dict: # synset of WordNet → bytes
     "The definitions of nouns that come with timm."
-    lines = (files('timm')/'data'/'_info'/'imagenet_synset_to_definition.txt').read_bytes().splitlines()
-    pairs = (line.partition(b'\t') for line in lines)
-    return {name.decode():text + b'\n' for name,_,text in pairs if text}
+    lines = (files('timm')/'data'/'_info'/'imagenet_synset_to_definition.txt').read_text('utf-8').splitlines()
+    return {name: f'{text}\n'.encode() for name, _, text in (o.partition('\t') for o in lines) if text}
 
 CORPORA = dict(python=python_source, glosses=glosses) # name → function that reads its documents
 
@@ -93,8 +88,7 @@ def read_corpus(
 )->Corpus:
     "A text by name, or from files."
     if source in list(CORPORA): return Corpus(source, CORPORA[source]())
-    paths = listify(source)
-    return Corpus(' + '.join(Path(p).name for p in paths) or 'nothing', _read_documents(paths))
+    return Corpus(' + '.join(Path(p).name for p in listify(source)), _read_documents(listify(source)))
 
 # %% ../../nbs/48b_text.ipynb #b0be3d8a
 def split_corpus(
@@ -106,11 +100,10 @@ def split_corpus(
     docs = corpus.documents
     if len(docs) == 1:
         (name, doc), = docs.items()
-        if len(doc) < 2: raise ValueError(f"{name!r} holds one byte; expected at least two, to train and to validate")
-        at = min(max(round((1 - valid)*len(doc)), 1), len(doc) - 1)
+        at = max(round((1 - valid)*len(doc)), 1)
         return Corpus(corpus.name, {name: doc[:at]}), Corpus(corpus.name, {name: doc[at:]})
     names = sorted(docs, key=lambda k: hashlib.sha256(k.encode()).digest())
-    n = min(max(round(valid*len(names)), 1), len(names) - 1)
+    n = max(round(valid*len(names)), 1)
     return tuple(Corpus(corpus.name, {k: docs[k] for k in part}) for part in (names[n:], names[:n]))
 
 # %% ../../nbs/48b_text.ipynb #c9539f51
@@ -166,11 +159,10 @@ def check_ids(
     vocab # a vocabulary; ids of `vocab.used` or more mean nothing
 ):        # `ids`
     "Refuse tokens that the vocabulary doesn't have."
-    if not len(ids): return ids
-    low, high = int(ids.min()), int(ids.max())               # no copy of a file that is mapped to memory
-    if 0 <= low and high < vocab.used: return ids
-    wrong, last = low if low < 0 else high, vocab.used - 1
-    raise ValueError(f"token {wrong}; expected 0 to {last}, as in the vocabulary {vocab.name!r}")
+    low, high = (int(ids.min()), int(ids.max())) if len(ids) else (0, 0)       # no copy of a file that is mapped to memory
+    if low < 0 or high >= vocab.used:
+        raise ValueError(f"tokens from {low} to {high}; expected 0 to {vocab.used - 1}, as in the vocabulary {vocab.name!r}")
+    return ids
 
 def get_vocab(
     vocab # a name in VOCABS, or a vocabulary of your own
@@ -195,44 +187,38 @@ def write_bin(
     vocab      # a vocabulary, or its name
 )->dict:       # vocabulary, documents, bytes of text, tokens, hash of the file
     "Write documents as tokens of two bytes each, and a record beside them."
-    vocab, path, h = get_vocab(vocab), Path(path), hashlib.sha256()
-    record, part = dict(vocab=vocab.name, documents=0, bytes=0, tokens=0), path.with_name(f'{path.name}.part')
+    vocab, path, h, counts = get_vocab(vocab), Path(path), hashlib.sha256(), np.zeros(3, int)
+    part = path.with_name(f'{path.name}.part')
     with open(part, 'wb') as f:
         for text in documents:
             doc = text.encode() if isinstance(text, str) else bytes(text)
-            raw = bin_tokens(doc, vocab).tobytes()
-            f.write(raw)
-            h.update(raw)
-            for k, more in dict(documents=1, bytes=len(doc), tokens=len(raw)//2).items(): record[k] += more
+            tokens = bin_tokens(doc, vocab)
+            f.write(tokens)
+            h.update(tokens)
+            counts += 1, len(doc), len(tokens)
     os.replace(part, path)
-    record['sha256'] = h.hexdigest()
+    record = dict(vocab=vocab.name) | dict(zip(('documents', 'bytes', 'tokens'), counts.tolist())) | dict(sha256=h.hexdigest())
     path.with_name(f'{path.name}.json').write_text(json.dumps(record, indent=2) + '\n')
     return record
 
 # %% ../../nbs/48b_text.ipynb #4fbb6bea
-def _check_bin(path, record, vocab):
-    "Refuse a file that can't hold tokens of this vocabulary."
-    n = path.stat().st_size if path.is_file() else 0
-    if not path.is_file(): raise FileNotFoundError(f"no tokens here: {str(path)!r} doesn't exist")
-    if n == 0 or n % 2: raise ValueError(f"{str(path)!r} has {n} bytes; expected an even number, two bytes a token")
-    if record.get('vocab', vocab.name) != vocab.name:
-        raise ValueError(f"{str(path)!r} holds tokens of the vocabulary {record['vocab']!r}; expected {vocab.name!r}")
-
 def read_bin(
     path,  # of a file of tokens
     vocab, # a vocabulary, or its name
 )->tuple:  # the tokens `n`, uint16, mapped into memory; their record
     "The tokens of a file, once they are known to be those of the vocabulary."
     vocab, path, h = get_vocab(vocab), Path(path), hashlib.sha256()
-    beside = path.with_name(f'{path.name}.json')
-    record = json.loads(beside.read_text()) if beside.is_file() else {}
-    _check_bin(path, record, vocab)
+    if not path.is_file(): raise FileNotFoundError(f"no tokens here: {str(path)!r} doesn't exist")
+    n, beside = path.stat().st_size, path.with_name(f'{path.name}.json')
+    if n == 0 or n % 2: raise ValueError(f"{str(path)!r} has {n} bytes; expected an even number, two bytes a token")
+    record = dict(vocab=vocab.name) | (json.loads(beside.read_text()) if beside.is_file() else {})
+    if record['vocab'] != vocab.name:
+        raise ValueError(f"{str(path)!r} holds tokens of the vocabulary {record['vocab']!r}; expected {vocab.name!r}")
     tokens = np.memmap(path, dtype='<u2', mode='r')
-    for part in (tokens[i:i + 2**24] for i in range(0, len(tokens), 2**24)):
-        h.update(part)
-        try: check_ids(part, vocab)
-        except ValueError as e: raise ValueError(f"{str(path)!r}: {e}") from None
-    return tokens, dict(vocab=vocab.name) | record | dict(tokens=len(tokens), sha256=h.hexdigest())
+    for i in range(0, len(tokens), 2**24):
+        h.update(tokens[i:i + 2**24])
+        check_ids(tokens[i:i + 2**24], vocab)
+    return tokens, record | dict(tokens=len(tokens), sha256=h.hexdigest())
 
 # %% ../../nbs/48b_text.ipynb #13ec086c
 def write_bins(
@@ -252,54 +238,44 @@ def write_bins(
 
 # %% ../../nbs/48b_text.ipynb #35151e32
 class TextBlocks:
-    "A text in blocks: tokens, and the tokens one place later."
-    n_inp, loss_func = 1, CrossEntropyLossFlat()
+    "A text in blocks: tokens, and the tokens one place later; `blocks[[i, j, …]]` is a batch."
+    n_inp, loss_func, shift = 1, CrossEntropyLossFlat(), 0 # shift: place of the first cut
     def __init__(self,
         tokens,        # `n`, whole numbers, an array or mapped from a file
         vocab,         # a vocabulary
         block_size,    # tokens of a block
         moves=False,   # do the cuts move, as in training?
-        name='text'    # for errors
+        name='text',   # for errors
+        per_epoch=None # blocks in an epoch of training; None: all
     ):
         check_value('block_size', block_size, whole())
         last = len(tokens) - 1                 # a target for every token but the last
-        if last < block_size:
-            raise ValueError(f"{name} has {len(tokens)} tokens; a block of {block_size} needs {block_size + 1}")
-        self.tokens, self.vocab, self.block_size, self.shift = tokens, vocab, block_size, 0
-        spare = block_size if moves and last >= 2*block_size else 0
-        self.n = (last - spare)//block_size
+        if last < block_size: raise ValueError(f"{name} has {len(tokens)} tokens; a block of {block_size} needs {block_size + 1}")
+        self.tokens, self.vocab, self.block_size, self.per_epoch = tokens, vocab, block_size, per_epoch
+        self.n = (last - (block_size if moves and last >= 2*block_size else 0))//block_size
         self.room = last - self.n*block_size + 1  # places where the first block may begin
     def __len__(self): return self.n
-    def __getitem__(self, i): return tuple(o[0] for o in self.batch([i]))
-
-    def batch(self,
-        idxs     # numbers of blocks
-    )->tuple:    # tokens and targets, each `b n`, int64
-        "The blocks at `idxs`."
-        starts = np.asarray(idxs)[:,None]*self.block_size + self.shift
+    def __getitem__(self, i):
+        starts = np.asarray(i)[..., None]*self.block_size + self.shift
         ids = torch.from_numpy(self.tokens[starts + np.arange(self.block_size + 1)].astype(np.int64))
-        return ids[:,:-1].contiguous(), ids[:,1:].contiguous()
+        return ids[..., :-1].contiguous(), ids[..., 1:].contiguous()
+    def new_empty(self):
+        "No blocks, as `export` stores them."
+        res = copy(self)
+        res.tokens, res.n = self.tokens[:0], 0
+        return res
 
 # %% ../../nbs/48b_text.ipynb #1645eddd
-class TextDL(TfmdDL):
+class TextDL(BatchDL):
     "Blocks of a text, in an order that the loader's generator decides."
     def __init__(self,
         dataset,       # a `TextBlocks`
         bs=64,         # blocks in a batch
         shuffle=False, # a new order, and new cuts, in every epoch
-        per_epoch=None,# blocks in an epoch; None: all
         **kwargs       # of fastai's loader
     ):
         super().__init__(dataset, bs=bs, shuffle=shuffle, **kwargs)
-        self.per_epoch = per_epoch
-        if per_epoch: self.n = min(per_epoch, len(dataset))
-    def new(self,
-        dataset=None, # another data set, or None: the same
-        cls=None,     # another class of loader
-        **kwargs      # what else changes
-    ):
-        "A loader like this one."
-        return super().new(dataset, cls, **{**dict(per_epoch=self.per_epoch), **kwargs})
+        if shuffle and dataset.per_epoch: self.n = min(dataset.per_epoch, len(dataset))
     def get_idxs(self)->list:
         "Numbers of the epoch's blocks, in order."
         blocks = torch.arange(len(self.dataset))
@@ -308,9 +284,6 @@ class TextDL(TfmdDL):
             self.dataset.shift = int(splitmix64(first, torch.tensor(0))) % self.dataset.room
             blocks = splitmix64(order, blocks).argsort(stable=True)
         return blocks[:self.n].tolist()
-    def create_batches(self,
-        samps # numbers of blocks, in order
-    ): yield from map(self.dataset.batch, chunked(samps, self.bs, self.drop_last))
 
 # %% ../../nbs/48b_text.ipynb #fb47b6be
 def _is_bins(source): return isinstance(source, (str, os.PathLike)) and (Path(source)/'train.bin').is_file()
@@ -323,25 +296,6 @@ def _splits(source, vocab, valid):
         return f'{share:.0%} of the documents', tokens, corpus.record() | dict(vocab=vocab.name, tokens=len(tokens))
     return [split(*pair) for pair in zip((1 - valid, valid), split_corpus(read_corpus(source), valid))]
 
-# %% ../../nbs/48b_text.ipynb #32cda699
-class TextLoaders(DataLoaders):
-    "Training and validation loader of a text."
-    name, parts, records, test, skipped = '', (), (), None, ()    # records: of training and validation
-    @property
-    def block_size(self): return self.train_ds.block_size
-    @property
-    def bytes_per_token(self):
-        "Of the validation part; None where its text is not known."
-        r = self.records[-1]
-        return r['bytes']/r['tokens'] if 'bytes' in r else None
-    @property
-    def task(self):
-        "Which token comes next?"
-        n, args = self.block_size, dict(vocab_size=self.vocab.size, block_size=self.block_size)
-        return Task('text', f'blocks of {n} tokens', args, ('accuracy', 'bits_per_byte'), dict(notes=[self.vocab.name]))
-    def close(self): "There are no workers to stop."
-
-# %% ../../nbs/48b_text.ipynb #ea12ab25
 def text_dls(
     source='python', # 'python', 'glosses', a path, a list of paths, or a folder with train.bin and val.bin
     block_size=256,  # tokens that a model sees at once
@@ -352,26 +306,32 @@ def text_dls(
     per_epoch=None,  # blocks in an epoch of training; None: all
     seed=None,       # of the order; None: drawn from Python's generator
     device=None,     # a torch device or its name; None: the GPU if there is one
-)->TextLoaders:      # batches (tokens, targets), each `b n` int64
+)->Loaders:          # batches (tokens, targets), each `b n` int64; with `records` of both parts and `bytes_per_token`
     "A text as batches of tokens and of those that follow them."
-    for k, v in dict(bs=bs, val_bs=val_bs, per_epoch=per_epoch).items():
-        check_option(v is None or (isinstance(v, int) and v >= 1), k, v, "a whole number of at least 1")
+    check_value('per_epoch', 1 if per_epoch is None else per_epoch, whole())
     vocab = get_vocab(vocab or ('gpt2' if _is_bins(source) else 'bytes'))
     names, tokens, records = zip(*_splits(source, vocab, valid))
-    train, val = (TextBlocks(t, vocab, block_size, i == 0, name) for i, (t, name) in enumerate(zip(tokens, names)))
-    if bs > len(train): raise ValueError(f"bs={bs} is more than the {len(train)} training blocks")
-    dls = TextLoaders(TextDL(train, bs, shuffle=True, per_epoch=per_epoch, drop_last=True, num_workers=0),
-                      TextDL(val, val_bs or 2*bs, num_workers=0), device=torch.device(device or default_device()))
-    dls.name, dls.parts, dls.records = source if source in list(CORPORA) else 'text', names, list(records)
-    if seed is not None: dls.train.rng = Random(seed)
-    return dls
+    sets = [TextBlocks(t, vocab, block_size, i == 0, n, per_epoch) for i, (t, n) in enumerate(zip(tokens, names))]
+    args, metrics = dict(vocab_size=vocab.size, block_size=block_size), ('accuracy', 'bits_per_byte')
+    task = Task('text', f'blocks of {block_size} tokens', args, metrics, dict(notes=[vocab.name]))
+    r, name = records[1], source if source in list(CORPORA) else 'text'
+    attrs = dict(name=name, parts=names, records=list(records), bytes_per_token=r['bytes']/r['tokens'] if 'bytes' in r else None)
+    return as_loaders(sets, task, bs, val_bs, seed, device, TextDL, attrs)
 
 # %% ../../nbs/48b_text.ipynb #4201415a
+_text_row = partial(dataset, classes=256, size=256)
+_text_row('python', title="Python's standard library, byte by byte", images='about 9 MB', format='comes with Python')(partial(text_dls, 'python'))
+_text_row('glosses', title="English glosses of WordNet, byte by byte", images='about 1.4 MB', format='comes with timm',
+          url='https://wordnet.princeton.edu')(partial(text_dls, 'glosses'))
+
+@_text_row('text', title="Text of your own", images='yours', format='any files')
 @delegates(text_dls, but='source')
 def _own_text(text=None, **kwargs):
     if text is None: raise ValueError("data set 'text' needs to know its files; expected text=PATH, or a list of paths")
     return text_dls(text, **kwargs)
 
+@dataset('openwebtext', title="OpenWebText in GPT-2's tokens", images='9.0 billion tokens → 4.4 million', classes=50304, size=256,
+         format="nanoGPT's train.bin and val.bin", url='https://skylion007.github.io/OpenWebTextCorpus/')
 @delegates(text_dls, but='source')
 def _openwebtext(data_dir='data/openwebtext', **kwargs):
     "The files that nanoGPT's script writes, or `write_bin`."
@@ -381,18 +341,3 @@ def _openwebtext(data_dir='data/openwebtext', **kwargs):
     dls = text_dls(data_dir, **kwargs)
     dls.name = 'openwebtext'
     return dls
-
-# %% ../../nbs/48b_text.ipynb #15f7f1a0
-_of_pictures = 'img_size', 'augment', 'mean', 'std', 'verify', 'download', 'num_workers'
-_text_set = partial(DataSet, classes=256, size=256, # a row of the table
-    lacks=dict.fromkeys(_of_pictures, "it is a text, not pictures") |
-          dict.fromkeys(('text', 'data_dir'), "it comes with the libraries, without files to name"))
-DATASETS |= dict(
-    python=_text_set(title="Python's standard library, byte by byte", images='about 9 MB',
-                     make=partial(text_dls, 'python'), format='comes with Python'),
-    glosses=_text_set(title="English glosses of WordNet, byte by byte", images='about 1.4 MB',
-                      make=partial(text_dls, 'glosses'), format='comes with timm', url='https://wordnet.princeton.edu'),
-    text=_text_set(title="Text of your own", images='yours', make=_own_text, format='any files'),
-    openwebtext=_text_set(title="OpenWebText in GPT-2's tokens", images='9.0 billion tokens → 4.4 million', classes=50304,
-                          make=_openwebtext, format="nanoGPT's train.bin and val.bin",
-                          url='https://skylion007.github.io/OpenWebTextCorpus/'))

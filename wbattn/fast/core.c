@@ -1,4 +1,4 @@
-/* Token statistics, DMSA and running sums as loops; nbs/28_c_sums.ipynb shows each function under its equation.
+/* Token statistics, DMSA and running sums as loops; nbs/29_core.ipynb shows each function under its equation.
    The file includes itself twice, for float and for double: NAME(tssa) is tssa_float32, then tssa_float64. */
 #ifndef real
 #include <math.h>
@@ -351,7 +351,7 @@ PUBLIC NAME(rotary_grad)(SAMPLES, const real *x, const real *W, const real *near
     }
 }
 
-PART NAME(causal_assign)(I h, I p, IN w, IN temp, IN bias, I n, const SUM rho, const SUM f, IN S, OUT l, OUT Pi) {
+PART NAME(causal_assign)(I h, I p, IN w, IN temp, IN bias, const SUM rho, const SUM f, IN S, OUT l, OUT Pi) {
     for (I k = 0; k < h; k++) {
         real x = 0, before = (real)f[k], lost = (real)(1 - rho[k]), tiny = (real)TINY;
         #pragma omp simd reduction(+:x)
@@ -361,7 +361,7 @@ PART NAME(causal_assign)(I h, I p, IN w, IN temp, IN bias, I n, const SUM rho, c
             c = l[i] + before*S[i];
             x += sq/(c < tiny ? tiny : c);
         }
-        Pi[k] = temp[k]*(bias ? x + bias[k*n] : x);
+        Pi[k] = temp[k]*(bias ? x + bias[k] : x);
     }
     NAME(softmax)(1, h, Pi);
 }
@@ -380,7 +380,7 @@ PART NAME(join)(I d, I p, const SUM f, IN l, SUM state) {
     for (I i = 0; i < d; i++) state[i] = f[i/p]*state[i] + l[i];
 }
 
-PUBLIC NAME(causal_tssa)(SAMPLES, const real *w, const real *temp, const real *bias, I bias_stride, const double *rate,
+PUBLIC NAME(causal_tssa)(SAMPLES, const real *w, const real *temp, const real *bias, const double *rate,
                          const double *before, real *y, real *Pi, real *starts, double *after, SCRATCH) {
     I d = h*p, size = 2*d + h, blocks = (n + BLOCK - 1)/BLOCK;
     real *l = work;
@@ -396,8 +396,7 @@ PUBLIC NAME(causal_tssa)(SAMPLES, const real *w, const real *temp, const real *b
             for (I k = 0; k < h; k++) f[k] = 1;
             for (I j = start, at = b*n + start; j < end; j++, at++) {
                 for (I k = 0; k < h; k++) f[k] *= rho[k];
-                const real *at_bias = bias ? bias + b*bias_stride + j : 0;
-                NAME(causal_assign)(h, p, w + at*d, temp, at_bias, n, rho, f, S, l, Pi + at*h);
+                NAME(causal_assign)(h, p, w + at*d, temp, bias ? bias + j*h : 0, rho, f, S, l, Pi + at*h);
                 NAME(causal_update)(h, p, w + at*d, Pi + at*h, rho, f, S + d, l + d, count, y + at*d);
             }
             NAME(join)(d, p, f, l, sums);
@@ -447,7 +446,7 @@ PART NAME(causal_lambda)(I h, I p, IN w, IN g, const SUM rho, const SUM f, IN Pi
     }
     for (I k = 0; k < h; k++) lam[k] = Pi[k]*(lam[k] - mean);
 }
-PART NAME(causal_codes)(I h, I p, IN w, IN g, IN temp, IN bias, I n, const SUM rho, const SUM f, IN Pi, IN C1, IN C3,
+PART NAME(causal_codes)(I h, I p, IN w, IN g, IN temp, IN bias, const SUM rho, const SUM f, IN Pi, IN C1, IN C3,
                         IN E, OUT l, IN over, IN lam, SUM dtemp, OUT dw) {
     I d = h*p;
     for (I k = 0; k < h; k++) {
@@ -460,7 +459,7 @@ PART NAME(causal_codes)(I h, I p, IN w, IN g, IN temp, IN bias, I n, const SUM r
             l[i] += (C1[i] > tiny ? s*share : 0) - lost*l[i];
             dw[i] = 2*w[i]*(pi*(l[d + i] + later*E[d + i]) + s - (l[i] + later*E[i])) - g[i]*(pi*size*over[i]);
         }
-        dtemp[k] += lam[k]*(double)(bias ? x + bias[k*n] : x);
+        dtemp[k] += lam[k]*(double)(bias ? x + bias[k] : x);
     }
 }
 PART NAME(rho_grad)(I h, I p, const SUM f, IN C1, IN C2, IN C3, double floor, IN E, IN l, const SUM e3, SUM drho) {
@@ -474,7 +473,7 @@ PART NAME(rho_grad)(I h, I p, const SUM f, IN C1, IN C2, IN C3, double floor, IN
     }
 }
 
-PART NAME(causal_block_grad)(I m, I h, I p, const real *w, const real *temp, const real *bias, I n, const double *rho,
+PART NAME(causal_block_grad)(I m, I h, I p, const real *w, const real *temp, const real *bias, const double *rho,
                              const real *g, const real *Pi, const real *S, real *dw, real *lam, double *dtemp,
                              double *drho, double *e3, double *f, double *count, real *l, real *E, real *over,
                              real *C) {
@@ -487,7 +486,7 @@ PART NAME(causal_block_grad)(I m, I h, I p, const real *w, const real *temp, con
         const real *v = w + j*d, *u = g + j*d, *P = Pi + j*h, *c1 = C1 + j*d, *c2 = C2 + j*d, *c3 = C3 + j*h;
         for (I k = 0; k < h; k++) f[k] *= rho[k];
         NAME(causal_lambda)(h, p, v, u, rho, f, P, c2, c3, E + d, l + d, e3, over, lam + j*h);
-        NAME(causal_codes)(h, p, v, u, temp, bias ? bias + j : 0, n, rho, f, P, c1, c3, E, l, over, lam + j*h, dtemp,
+        NAME(causal_codes)(h, p, v, u, temp, bias ? bias + j*h : 0, rho, f, P, c1, c3, E, l, over, lam + j*h, dtemp,
                            dw + j*d);
         if (!drho) continue;
         if (j) NAME(rho_grad)(h, p, f, c1 - d, c2 - d, c3 - h, FLOOR, E, l, e3, drho);
@@ -508,7 +507,7 @@ PUBLIC NAME(causal_tssa_grad)(SAMPLES, const real *w, const real *temp, const re
         for (I block = blocks - 1; block >= 0; block--) {
             I j = block*BLOCK, at = b*n + j;
             for (I i = 0; i < 2*d; i++) E[i] = (real)sums[i];
-            NAME(causal_block_grad)(n - j < BLOCK ? n - j : BLOCK, h, p, w + at*d, temp, bias ? bias + j : 0, n, rho,
+            NAME(causal_block_grad)(n - j < BLOCK ? n - j : BLOCK, h, p, w + at*d, temp, bias ? bias + j*h : 0, rho,
                 g + at*d, Pi + at*h, starts + (b*blocks + block)*size, dw + at*d, lam + at*h,
                 dtemp + b*h, by_rate ? drate + b*h : 0, e3, f, count, l, E, over, C);
             NAME(join)(d, p, f, l, sums);

@@ -9,9 +9,8 @@ __all__ = ['merge_figure']
 import numpy as np, pandas as pd, torch
 from matplotlib.figure import Figure
 from torch import Tensor
-from .maps import prepare_image
 from .measure import patch_grid
-from .plots import pick, spread, use_axes
+from .plots import new_figure, pick, prepare_image, spread
 from ..models.merging import TokenMerger
 
 # %% ../../nbs/67_merged.ipynb #f93aced5
@@ -26,7 +25,6 @@ def source_maps(
     def where(s): return torch.arange(rows*cols).expand(len(x), -1) if s is None else s.assign[:, front:].cpu() - front
     return [where(s).reshape(len(x), rows, cols) for s in merger.trace(x).sources]
 
-# %% ../../nbs/67_merged.ipynb #67827ad6
 def _draw_borders(ax, source, p):
     "Lines between patches of different tokens; a patch is `p` pixels wide."
     style = dict(color='#FFCC00', lw=.6, capstyle='projecting')
@@ -50,14 +48,13 @@ def merge_figure(
     merger:TokenMerger,  # around a model, in evaluation mode
     image,               # see `prepare_image`: file, PIL image, or a tensor `c h w` that is taken as it is
     layers=None,         # which to draw: a number, a list, or None for four of them, the last included
-    axes=None,           # axes to draw on, one more than layers
 )->Figure:
     "The picture, and its regions after some layers: each in its mean colour, with borders."
     x, pixels = prepare_image(merger.model, image)
     x = x.to(next(merger.parameters()))
     maps, depth = source_maps(merger, x), len(merger.model.blocks)
     layers = spread(depth) if layers is None else pick(layers, depth, 'layer')
-    fig, axs = use_axes(axes, 1, 1 + len(layers), w=1.7, h=1.95)
+    fig, axs = new_figure(1, 1 + len(layers), w=1.7, h=1.95)
     def show(ax, picture, title):
         ax.imshow(picture.clip(0, 1), cmap='gray', vmin=0, vmax=1, interpolation='nearest')
         ax.set_title(title, fontsize=8)

@@ -10,8 +10,8 @@ from typing import Callable
 import torch
 from fastcore.basics import patch
 from torch import Tensor, nn
-from .layers import Block
-from .transformer import TimmModel, _check_sizes, block_halves
+from .layers import Block, TimmModel, check_sizes
+from .transformer import block_halves
 from .zoo import register
 
 # %% ../../nbs/33c_longrange_models.ipynb #51ffec9d
@@ -26,14 +26,6 @@ class PostNormBlock(Block):
         if self.mlp is None: return x
         y = self.mlp(x)
         return self.norm2(x + self.drop_path2(self.ls2(y)) if self.mlp_residual else y)
-
-# %% ../../nbs/33c_longrange_models.ipynb #96e6cba8
-def _make_block(dim, halves, pre_norm, drop_rate, init_values):
-    "One block of the kind asked for."
-    block = (Block if pre_norm else PostNormBlock)(dim, init_values=init_values, **halves)
-    for name in ('drop_path1', 'drop_path2'):
-        if hasattr(block, name): setattr(block, name, nn.Dropout(drop_rate))
-    return block
 
 # %% ../../nbs/33c_longrange_models.ipynb #b4b31849
 class WhiteBoxEncoder(TimmModel):
@@ -56,53 +48,29 @@ class WhiteBoxEncoder(TimmModel):
         **kwargs                     # `mlp_*`: of the second half, without `mlp_`; others: of the operator
     ):
         super().__init__()
-        _check_sizes(embed_dim, num_heads, vocab_size=vocab_size, max_len=max_len, num_classes=num_classes, depth=depth)
+        check_sizes(embed_dim, num_heads, vocab_size=vocab_size, max_len=max_len, num_classes=num_classes, depth=depth)
         if documents not in (1, 2): raise ValueError(f'documents must be 1 or 2, got {documents}')
-        self.vocab_size, self.max_len, self.documents = vocab_size, max_len, documents
+        self.vocab_size, self.max_len, self.documents, self.num_classes = vocab_size, max_len, documents, num_classes
         self.embed_dim = self.num_features = self.head_hidden_size = embed_dim
-        self.num_classes = num_classes
         self.token_embed = nn.Embedding(vocab_size, embed_dim, padding_idx=0)
         self.pos_embed, self.drop = nn.Embedding(max_len, embed_dim), nn.Dropout(drop_rate)
         if attn == 'dmsa': kwargs.setdefault('rope', False)   # positions are learned, and padding has none
         if attn == 'eca': kwargs.setdefault('rank', min(20, embed_dim//num_heads))
-        halves = block_halves(attn, mlp, embed_dim, num_heads, None, kwargs)
-        def block(i): return _make_block(embed_dim, halves(i), pre_norm, drop_rate, init_values)
-        self.blocks = nn.ModuleList([block(i) for i in range(depth)])
+        halves, kind = block_halves(attn, mlp, embed_dim, num_heads, None, kwargs), Block if pre_norm else PostNormBlock
+        self.blocks = nn.ModuleList([kind(embed_dim, init_values=init_values, **halves(i)) for i in range(depth)])
+        for block in self.blocks:
+            for name in {'drop_path1', 'drop_path2'} & block._modules.keys(): setattr(block, name, nn.Dropout(drop_rate))
         self.norm = nn.LayerNorm(embed_dim, eps=1e-6) if pre_norm else nn.Identity()
         self.head = self._make_head(num_classes)
         self.apply(self._start)
 
 # %% ../../nbs/33c_longrange_models.ipynb #ee381848
 @patch
-def _start(self:WhiteBoxEncoder, m):
-    "Small normal numbers for tables and linear maps; operators keep what they have beside."
-    if isinstance(m, (nn.Linear, nn.Embedding)): nn.init.trunc_normal_(m.weight, std=.02)
-    if isinstance(m, nn.Linear) and m.bias is not None: nn.init.zeros_(m.bias)
-    if isinstance(m, nn.Embedding) and m.padding_idx is not None:
-        with torch.no_grad(): m.weight[m.padding_idx].zero_()
-
-@patch
 def _make_head(self:WhiteBoxEncoder, num_classes):
     d = self.embed_dim
     if not num_classes: return nn.Identity()
     if self.documents == 1: return nn.Linear(d, num_classes)
     return nn.Sequential(nn.Linear(4*d, d), nn.GELU(), nn.Linear(d, num_classes))
-
-# %% ../../nbs/33c_longrange_models.ipynb #280aeed8
-@patch
-def check(self:WhiteBoxEncoder,
-    ids:Tensor, # `b n`, or `b 2 n` for two documents
-):
-    "Refuse ids that are no symbols, or too many."
-    pairs = self.documents == 2
-    if ids.dim() != 2 + pairs or ids.is_floating_point() or (pairs and ids.shape[1] != 2):
-        form = '(b, 2, n)' if pairs else '(b, n)'
-        raise ValueError(f'expected whole numbers of shape {form}, got {ids.dtype} of shape {tuple(ids.shape)}')
-    if not 1 <= ids.shape[-1] <= self.max_len:
-        raise ValueError(f'sequences of {ids.shape[-1]} symbols; expected at least one symbol and at most max_len={self.max_len}')
-    low, high = int(ids.min()), int(ids.max())
-    if low < 0 or high >= self.vocab_size:
-        raise ValueError(f'id {low if low < 0 else high}; expected 0 to {self.vocab_size - 1}')
 
 # %% ../../nbs/33c_longrange_models.ipynb #b088da2b
 @patch
@@ -142,16 +110,8 @@ def forward(self:WhiteBoxEncoder,
     ids:Tensor, # `b n`, or `b 2 n` for two documents; whole numbers, 0 for padding
 )->Tensor:      # logits `b c`
     "From symbols to logits."
-    self.check(ids)
+    self.check_ids(ids, 'b n' if self.documents == 1 else 'b 2 n', self.max_len)
     return self.forward_head(self.forward_features(ids.flatten(0, -2)))
-
-# %% ../../nbs/33c_longrange_models.ipynb #6a17f450
-@patch
-def group_matcher(self:WhiteBoxEncoder,
-    coarse:bool=False, # timm's flag; there is one grouping
-)->dict:               # patterns of names
-    "Parameter names by depth, for layer-wise learning rates."
-    return dict(stem=r'^token_embed|^pos_embed', blocks=[(r'^blocks\.(\d+)', None), (r'^norm', (99999,))])
 
 # %% ../../nbs/33c_longrange_models.ipynb #813458be
 def _size(depth, embed_dim, num_heads, hidden, drop_rate, **task):
@@ -167,8 +127,11 @@ lra_zoo = dict(
     wb_lra_small=_size(2, 64, 4, 128, 0., max_len=2000, num_classes=10))
 
 # %% ../../nbs/33c_longrange_models.ipynb #af81cf60
-def _cfg(row):
-    "What timm keeps about a model; no weights are published."
-    return dict(url='', num_classes=row['num_classes'], input_size=(1, 1, row['max_len']), classifier='head', first_conv=None)
+@patch(cls_method=True)
+def data_cfg(cls:WhiteBoxEncoder,
+    row:dict, # arguments
+)->dict:
+    "What timm keeps about the data of a model."
+    return dict(num_classes=row['num_classes'], input_size=(1, 1, row['max_len']), classifier='head', first_conv=None)
 
-register(WhiteBoxEncoder, lra_zoo, {name: _cfg(row) for name, row in lra_zoo.items()})
+register(WhiteBoxEncoder, lra_zoo)

@@ -26,14 +26,9 @@ def sketch(
     uniform = (shift_right(bits, 11).double() + 0.5) / 2**53
     return torch.special.ndtri(uniform).to(device=device, dtype=dtype)
 
-# %% ../../nbs/14_basis.ipynb #af3f380a
+# %% ../../nbs/14_basis.ipynb #a04480cd
 _sketches = {}   # Ω by (columns, seed, device, type)
 
-def _ordinary(x:Tensor)->bool:
-    "No stand-in that tracing makes, and nothing that belongs to a transform of torch.func."
-    return type(x) is Tensor and not torch._C._are_functorch_transforms_active()
-
-# %% ../../nbs/14_basis.ipynb #a04480cd
 def cached_sketch(
     n:int,                           # rows (tokens), ≥ 0
     r:int,                           # columns, ≥ 1
@@ -46,17 +41,8 @@ def cached_sketch(
     rows = _sketches.get(key)
     if rows is None or len(rows) < n:
         with torch.inference_mode(False): rows = sketch(-(-max(n, 1) // 256) * 256, r, seed, device, dtype)
-        if _ordinary(rows): _sketches[key] = rows
+        if type(rows) is Tensor and not torch._C._are_functorch_transforms_active(): _sketches[key] = rows
     return rows[:n]
-
-# %% ../../nbs/14_basis.ipynb #1e6bb6a2
-def _counts(
-    sizes:Tensor,   # whole numbers of any type `b n`
-)->Tensor:          # int64
-    "`sizes` as counts, or `ValueError`."
-    counts = sizes.round().long()
-    if (counts >= 0).all() and (counts == sizes).all(): return counts
-    raise ValueError(f'sizes must be whole numbers ≥ 0, got values from {sizes.min().item()} to {sizes.max().item()}')
 
 # %% ../../nbs/14_basis.ipynb #f87fd313
 def pooled_sketch(
@@ -66,7 +52,9 @@ def pooled_sketch(
     dtype:torch.dtype=torch.float32, # type of the result
 )->Tensor:                           # `b n r`: the sums of `sizes` consecutive rows of Ω
     "The sketch of tokens that stand for several: each takes the sum of its rows of Ω."
-    counts = _counts(sizes)
+    counts = sizes.round().long()
+    if (counts < 0).any() or (counts != sizes).any():
+        raise ValueError(f'sizes must be whole numbers ≥ 0, got values from {sizes.min().item()} to {sizes.max().item()}')
     ends = counts.cumsum(-1)
     rows = cached_sketch(int(ends.max()), r, seed, sizes.device, torch.float64)
     total = torch.cat([rows.new_zeros(1, r), rows.cumsum(0)])
@@ -81,17 +69,11 @@ def check_eps(
     "Raise `ValueError` unless the ridge is a number ≥ 0."
     if not eps >= 0: raise ValueError(f'the ridge eps must be ≥ 0, got {eps}')
 
-# %% ../../nbs/14_basis.ipynb #d25dadad
-def _precision(
-    device_type:str,   # 'cpu', 'cuda', …
-)->tuple:
-    "Where PyTorch keeps the precision of float32 products: object, attribute, and the value that keeps all digits."
-    cpu = getattr(torch.backends.mkldnn, 'matmul', None)
-    products = dict(cuda=torch.backends.cuda.matmul, cpu=cpu).get(device_type)
-    if hasattr(products, 'fp32_precision'): return products, 'fp32_precision', 'ieee'
-    return products, 'allow_tf32', False
+def _precision(device_type):
+    "Where PyTorch keeps the precision of float32 products: object, attribute, and the value that keeps all digits"
+    products = torch.backends.cuda.matmul if device_type == 'cuda' else getattr(torch.backends.mkldnn, 'matmul', None)
+    return (products, 'fp32_precision', 'ieee') if hasattr(products, 'fp32_precision') else (products, 'allow_tf32', False)
 
-# %% ../../nbs/14_basis.ipynb #878d35b1
 def gram(
     Y:Tensor,   # `... d r`
 )->Tensor:      # `... r r`
@@ -120,26 +102,19 @@ def cholesky_basis(
                                         'non-finite input, or dependent columns and too small a ridge')
         return torch.linalg.solve_triangular(L.mT, Y, upper=True, left=False)
 
-# %% ../../nbs/14_basis.ipynb #00115731
-def ridge_matrix(
-    Y:Tensor,    # sketch `... d r`
-    eps:float,   # ridge ε
-)->Tensor:       # M `... r r`
-    "YᵀY + ε·diag(YᵀY), where a column of next to nothing counts as tiny."
-    M = gram(Y)
-    return M + eps * torch.diag_embed(M.diagonal(dim1=-2, dim2=-1).clamp_min(next_to_nothing))
-
 # %% ../../nbs/14_basis.ipynb #809d171a
 def ridge_solve(
     Y:Tensor,        # sketch `... d r`
     B:Tensor,        # right-hand sides `... r m`
     eps:float=1e-2,  # ridge ε ≥ 0
 )->Tensor:           # V `... r m`, float32 or better
-    "(YᵀY + ε·diag(YᵀY))⁻¹ B in the type of the sketch, without autocast."
+    "(YᵀY + ε·diag(YᵀY))⁻¹ B in the type of the sketch, without autocast; a column of next to nothing counts as tiny."
     check_eps(eps)
     with no_autocast(Y):
         Y = widen(Y)
-        return torch.linalg.solve_ex(ridge_matrix(Y, eps), B.to(Y.dtype))[0]
+        M = gram(Y)
+        M = M + eps * torch.diag_embed(M.diagonal(dim1=-2, dim2=-1).clamp_min(next_to_nothing))
+        return torch.linalg.solve_ex(M, B.to(Y.dtype))[0]
 
 # %% ../../nbs/14_basis.ipynb #bd00e4a7
 def project_rows(
@@ -163,7 +138,6 @@ def ridge_project(
         raise ValueError(f'Y and X must have equally many rows, got Y: {tuple(Y.shape)} and X: {tuple(X.shape)}')
     return project_rows(X.mT, Y, eps).mT
 
-# %% ../../nbs/14_basis.ipynb #fb268487
 def projector(
     Y:Tensor,        # sketch `... d r`
     eps:float=1e-2,  # ridge ε ≥ 0

@@ -6,38 +6,14 @@
 __all__ = ['subspace_attention', 'MSSA', 'ista_step', 'ISTA']
 
 # %% ../../nbs/11_crate.ipynb #78707ec4
-from functools import partial
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 from einops import rearrange
-from ..forms import Unfit, fast, operator
-from ..numerics import block_options, check_heads, check_tokens, log_sizes, no_autocast, plain_grad, refuse_mask, widen
+from .attention import ProjectedAttention, softmax_attention
 from ..rates import subspace_rate
 
-# %% ../../nbs/11_crate.ipynb #89c9fcfb
-def attend(
-    q:Tensor,            # queries `b h n p`
-    k:Tensor,            # keys `b h n p`
-    v:Tensor,            # values `b h n p`
-    bias:Tensor|None,    # added to the logits of each key `b 1 1 n`
-    scale:float|None,    # factor of the logits; p^-½ if None
-    dropout:float=0.,    # probability that an attention weight is dropped
-)->Tensor:               # `b h n p`
-    "softmax(q kᵀ·scale + bias) v in each head, in float32 at least."
-    with no_autocast(q):
-        q, k, v, kind = widen(q), widen(k), widen(v), v.dtype
-        logits = q @ k.mT * (q.shape[-1]**-0.5 if scale is None else scale)
-        if bias is not None: logits = logits + bias
-        return (F.dropout(logits.softmax(-1), dropout) @ v).to(kind)
-
-# %% ../../nbs/11_crate.ipynb #2be48d48
-def _check_codes(w:Tensor):
-    "Raise `ValueError` unless codes are `b h n p`."
-    if w.dim() != 4 or w.shape[2] < 1: raise ValueError(f'codes must be b h n p with n ≥ 1, got {tuple(w.shape)}')
-
 # %% ../../nbs/11_crate.ipynb #0444b107
-@operator
 def subspace_attention(
     w:Tensor,                # codes of the tokens in each subspace, UᵀZ `b h n p`: query, key and value at once
     scale:float|None=None,   # factor of the logits; p^-½ unless given
@@ -45,56 +21,12 @@ def subspace_attention(
     dropout:float=0.,        # probability that an attention weight is dropped
 )->Tensor:                   # `b h n p`
     "Subspace self-attention softmax(w wᵀ·scale) w in each head."
-    _check_codes(w)
-    return attend(w, w, w, log_sizes(sizes, w), scale, dropout)
-
-# %% ../../nbs/11_crate.ipynb #51a4510c
-class _Fused(torch.autograd.Function):
-    "PyTorch's fused attention, differentiable again by the plain form"
-    @staticmethod
-    def forward(ctx, q, k, v, bias, scale):
-        leaves = [t if t is None else t.detach().requires_grad_(t.requires_grad) for t in (q, k, v, bias)]
-        with torch.enable_grad(): y = F.scaled_dot_product_attention(*leaves, scale=scale)
-        ctx.save_for_backward(q, k, v, bias)
-        ctx.scale, ctx.once = scale, (y, leaves)
-        return y.detach()
-
-    @staticmethod
-    def backward(ctx, g):
-        once, ctx.once = ctx.once, None
-        if torch.is_grad_enabled() or once is None:
-            return *plain_grad(partial(attend, scale=ctx.scale), ctx.saved_tensors, g), None
-        y, leaves = once
-        wanted = [t for t in leaves if t is not None and t.requires_grad]
-        grads = iter(torch.autograd.grad(y, wanted, g))
-        return *(next(grads) if t is not None and t.requires_grad else None for t in leaves), None
-
-# %% ../../nbs/11_crate.ipynb #d2678b08
-def attend_fused(
-    q:Tensor,                # queries `b h n p`
-    k:Tensor,                # keys `b h n p`
-    v:Tensor,                # values `b h n p`
-    bias:Tensor|None,        # added to the logits of each key `b 1 1 n`
-    scale:float|None=None,   # factor of the logits; p^-½ if None
-)->Tensor:                   # `b h n p`
-    "`attend` without dropout, on PyTorch's fused kernel."
-    asked = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (q, k, v, bias))
-    with no_autocast(q):
-        if asked and not torch.compiler.is_compiling(): return _Fused.apply(q, k, v, bias, scale)
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale)
-
-# %% ../../nbs/11_crate.ipynb #0929d14e
-@fast(subspace_attention)
-def _subspace_attention_fused(w, scale=None, sizes=None, dropout=0.):
-    "`subspace_attention` on PyTorch's fused kernel"
-    if dropout: raise Unfit(f'attention weights are dropped (dropout = {dropout})')
-    _check_codes(w)
-    return attend_fused(w, w, w, log_sizes(sizes, w), scale)
+    return softmax_attention(w, w, w, sizes, scale, dropout)
 
 # %% ../../nbs/11_crate.ipynb #ce4e68cc
-class MSSA(nn.Module):
+class MSSA(ProjectedAttention):
     "Multi-head subspace self-attention: as published, or with the output matrix tied to U."
-    sense = -1   # a step is meant to lower the objective R_c(Z | U)
+    parts, sense = 1, -1   # one map; a step is meant to lower the objective R_c(Z | U)
     def __init__(self,
         dim:int,                 # token width d
         num_heads:int=8,         # h, subspaces
@@ -105,46 +37,21 @@ class MSSA(nn.Module):
         proj_drop:float=0.,      # dropout of the update
         **block,                 # what timm's blocks hand to every attention layer
     ):
-        super().__init__()
-        self.dim, self.num_heads, self.tied, self.attn_drop = dim, num_heads, tied, attn_drop
-        self.head_dim = head_dim = check_heads(dim, num_heads, head_dim)
-        self.qkv = nn.Linear(dim, num_heads * head_dim, bias=qkv_bias)
-        self.proj = None if tied else nn.Linear(num_heads * head_dim, dim)
-        self.proj_drop = nn.Dropout(proj_drop)
-        block_options(self, block)
+        super().__init__(dim, num_heads, qkv_bias, attn_drop, proj_drop, head_dim=head_dim, **block)
+        self.tied = tied
+        if tied: self.proj = None
 
-    def bases(self)->Tensor:
-        "The subspaces U_k `h d p`: the rows of `qkv.weight`."
-        return rearrange(self.qkv.weight, '(h p) d -> h d p', h=self.num_heads)
-    def membership(self,
-        x:Tensor,                # tokens `b n d`
-        sizes:Tensor|None=None,  # how many tokens each row stands for
-    )->None:
-        "CRATE assigns no token to a subspace: every head takes every token."
     def objective(self,
         x:Tensor,  # tokens `b n d`
     )->Tensor:     # nats `b`
         "R_c(Z | U) of each sample."
         return subspace_rate(x, self.bases())
 
-    def forward(self,
-        x:Tensor,                # tokens `b n d`
-        *,
-        sizes:Tensor|None=None,  # how many tokens each row stands for `b n`; all 1 unless given
-        attn_mask:None=None,     # timm's blocks hand it on; any mask is refused
-        is_causal:bool=False,    # as well
-    )->Tensor:                   # the update `b n d`
-        "The update of the tokens."
-        refuse_mask(attn_mask, is_causal)
-        check_tokens(x, self.dim)
-        w = rearrange(self.qkv(x), 'b n (h p) -> b h n p', h=self.num_heads)
-        y = subspace_attention(w, sizes=sizes, dropout=self.attn_drop if self.training else 0.)
-        y = rearrange(y, 'b h n p -> b n (h p)')
-        return self.proj_drop(F.linear(y, self.qkv.weight.mT) if self.tied else self.proj(y))
+    def _mix(self, w, sizes): return subspace_attention(w, sizes=sizes, dropout=self._dropout)
 
-    def extra_repr(self):
-        "Sizes, and whether the output is tied."
-        return f'dim={self.dim}, num_heads={self.num_heads}, head_dim={self.head_dim}, tied={self.tied}'
+    def _out(self, y):
+        if not self.tied: return super()._out(y)
+        return self.proj_drop(rearrange(y, 'b h n p -> b n (h p)') @ self.qkv.weight)
 
 # %% ../../nbs/11_crate.ipynb #3baa0a23
 def ista_step(
@@ -166,9 +73,8 @@ class ISTA(nn.Module):
         lam:float=0.1,    # price λ of a unit of code, ≥ 0
     ):
         super().__init__()
-        if dim < 1: raise ValueError(f'dim must be ≥ 1, got {dim}')
-        if not step > 0: raise ValueError(f'step must be > 0, got {step}')
-        if not lam >= 0: raise ValueError(f'lam must be ≥ 0, got {lam}')
+        if dim < 1 or not step > 0 or not lam >= 0:
+            raise ValueError(f'expected dim ≥ 1, step > 0 and lam ≥ 0, got {dim}, {step} and {lam}')
         self.dim, self.step, self.lam = dim, step, lam
         self.weight = nn.Parameter(nn.init.kaiming_uniform_(torch.empty(dim, dim)))
 
@@ -176,10 +82,6 @@ class ISTA(nn.Module):
         x:Tensor,  # tokens `... d`
     )->Tensor:     # codes `... d`, non-negative
         "relu(x + η(Dᵀx − DᵀDx) − ηλ) for each token."
-        if x.shape[-1:] != (self.dim,):
-            raise ValueError(f'expected tokens ... d with d = {self.dim}, got {tuple(x.shape)}')
         return ista_step(x, x, self.weight, self.step, self.lam)
 
-    def extra_repr(self):
-        "Width, step and price."
-        return f'dim={self.dim}, step={self.step}, lam={self.lam}'
+    def extra_repr(self): return f'dim={self.dim}, step={self.step}, lam={self.lam}'

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 from einops import rearrange
 from fastcore.basics import patch
-from ..forms import operator
+from ..forms import Unfit, fast, operator
 from ..numerics import block_options, check_heads, check_sizes, check_tokens, no_autocast, refuse_mask, widen
 from ..rates import variational_rate
 
@@ -22,19 +22,17 @@ def soft_threshold(
     weights:Tensor|None=None, # how many equal entries each score stands for `... k`, ≥ 0; not with `topk`
 )->Tensor:                    # weights ≥ 0 that sum to one over the last dimension `... k`
     "Euclidean projection of the last dimension, or its `topk` largest entries, on the simplex (DMSA eqs. 13–14)."
-    if s.ndim < 1 or s.shape[-1] < 1 or not s.is_floating_point():
-        raise ValueError(f's must hold floating-point scores ... k with k ≥ 1, got {tuple(s.shape)} of {s.dtype}')
+    if not s.is_floating_point(): raise ValueError(f'scores must be floating-point numbers, got {s.dtype}')
     if topk is not None and not 1 <= topk <= s.shape[-1]:
         raise ValueError(f'topk must be between 1 and {s.shape[-1]}, the number of scores, got {topk}')
-    if weights is not None and (topk is not None or weights.shape != s.shape):
-        raise ValueError(f'weights must have the shape {tuple(s.shape)} of s, without topk; got {tuple(weights.shape)}, {topk=}')
+    if topk is not None and weights is not None: raise ValueError(f'weights go without topk, got {topk=}')
     v = widen(s)
     v = v - v.detach().amax(-1, keepdim=True)                       # the projection doesn't see a shift
     z, order = v.sort(dim=-1, descending=True, stable=True)
-    c = torch.ones_like(z) if weights is None else weights.to(v).gather(-1, order)
+    c = torch.ones_like(z) if weights is None else weights.to(v).expand_as(v).gather(-1, order)
     tau = ((c*z).cumsum(-1) - 1) / c.cumsum(-1).clamp_min(1e-12)    # before any weight: far below
-    q = (v - tau[..., :topk].max(-1, keepdim=True).values).relu()  # of equal ones the first: one support, one gradient
-    if topk is not None: q = q*torch.zeros_like(q).scatter(-1, order[..., :topk], 1.)       # of equal entries, not all
+    q = (v - tau[..., :topk].max(-1, keepdim=True).values).relu()   # of equal ones the first: one support, one gradient
+    if topk is not None: q = q * torch.zeros_like(q).scatter(-1, order[..., :topk], 1.)     # of equal entries, not all
     return q.to(s.dtype)
 
 # %% ../../nbs/16_dmsa.ipynb #91ef38a8
@@ -44,23 +42,15 @@ def _angles(positions, d, base):
     pairs = torch.arange(0, d, 2, dtype=wide, device=positions.device)
     return positions.to(wide).unsqueeze(-1) * base**(-pairs/d)
 
-# %% ../../nbs/16_dmsa.ipynb #3c321369
-def _check_rotary(x, positions):
-    "Raise `ValueError` unless the width is even and each token has a position"
-    if x.ndim < 2 or x.shape[-1] % 2:
-        raise ValueError(f'rotary positions turn pairs of features: expected tokens ... n d, d even, got {tuple(x.shape)}')
-    if positions is not None and positions.shape != x.shape[:-1]:
-        raise ValueError(f'positions must be {tuple(x.shape[:-1])}, one for each token, got {tuple(positions.shape)}')
-
-# %% ../../nbs/16_dmsa.ipynb #951555d1
 def rotate(
     x:Tensor,                   # tokens `... n d`, d even
     positions:Tensor|None=None, # position of each token `... n`, any real number; 0 … n − 1 unless given
     base:float=1e4,             # the slowest pair turns by about 1/base a token
 )->Tensor:                      # `... n d`
     "Rotary positions: turn the features 2i and 2i + 1 of each token by the angle position · base^(−2i/d)."
-    _check_rotary(x, positions)
-    if positions is None: positions = torch.arange(x.shape[-2], device=x.device)
+    if positions is None: positions = torch.arange(x.shape[-2], device=x.device).expand(x.shape[:-1])
+    if x.shape[-1] % 2 or positions.shape != x.shape[:-1]:
+        raise ValueError(f'expected tokens ... n d, d even, and positions ... n, got {tuple(x.shape)} and {tuple(positions.shape)}')
     angle = _angles(positions, x.shape[-1], base)
     v = widen(x)
     c, s = angle.cos().to(v.dtype), angle.sin().to(v.dtype)
@@ -81,15 +71,12 @@ def rotary_scores(
         return rearrange(F.linear(turned, weight.to(turned.dtype)), 'b n h -> b h n')
 
 # %% ../../nbs/16_dmsa.ipynb #4a355c72
-def _check_codes(w, Pi, mask, sizes):
-    "Sizes `b n` as `b 1 n`; `ValueError` unless codes `b h n p`, membership `b h n`, mask `b h` and sizes fit"
-    if w.ndim != 4 or 0 in w.shape[2:]: raise ValueError(f'w must be codes b h n p with n, p ≥ 1, got {tuple(w.shape)}')
-    if Pi.shape != w.shape[:3]: raise ValueError(f'Pi must be b h n = {tuple(w.shape[:3])}, got {tuple(Pi.shape)}')
-    if mask is not None and mask.shape != w.shape[:2]:
-        raise ValueError(f'mask must be b h = {tuple(w.shape[:2])}, got {tuple(mask.shape)}')
-    return None if sizes is None else check_sizes(sizes, w).unsqueeze(-2)
+def _check_codes(w, Pi, mask):
+    "Raise `ValueError` unless codes `b h n p`, membership `b h n` and mask `b h` fit together"
+    fit = w.ndim == 4 and 0 not in w.shape[2:] and Pi.shape == w.shape[:3]
+    if fit and (mask is None or mask.shape == w.shape[:2]): return
+    raise ValueError(f'codes must be b h n p with n, p ≥ 1, membership b h n and mask b h, got {tuple(w.shape)} and {tuple(Pi.shape)}')
 
-# %% ../../nbs/16_dmsa.ipynb #a03c2f10
 @operator
 def decoupled_attention(
     w:Tensor,                # codes S_kᵀz of each token `b h n p`
@@ -98,19 +85,18 @@ def decoupled_attention(
     sizes:Tensor|None=None,  # how many tokens each row stands for `b n`
 )->Tensor:                   # −Π·mask·w/(1 + m) `b h n p`, with m the energy of each masked feature in the group
     "Token statistics of the codes `mask·w` under a membership given from outside (DMSA eq. 18, Algorithm 1)."
-    sizes = _check_codes(w, Pi, mask, sizes)
+    _check_codes(w, Pi, mask)
     with no_autocast(w):
         v, Pi = widen(w), widen(Pi)
         a = 1. if mask is None else widen(mask)[..., None, None]
-        weight = Pi if sizes is None else Pi*sizes
+        weight = Pi if sizes is None else Pi * check_sizes(sizes, w).unsqueeze(-2)
         m = (weight.unsqueeze(-2) @ v.square()) / (weight.sum(-1) + 1e-8)[..., None, None]      # b h 1 p
         return (v * (Pi.unsqueeze(-1) * (-a/(1 + a*a*m)))).to(w.dtype)
 
 # %% ../../nbs/16_dmsa.ipynb #484bd7e9
-def _split(w:Tensor, h:int)->Tensor: return rearrange(w, 'b n (h p) -> b h n p', h=h)
-def _join(w:Tensor)->Tensor: return rearrange(w, 'b h n p -> b n (h p)')
+def _split(w, h): return w.unflatten(-1, (h, -1)).transpose(-3, -2)   # ... n hp -> ... h n p
+def _join(w): return w.transpose(-3, -2).flatten(-2)                  # and back
 
-# %% ../../nbs/16_dmsa.ipynb #90a93ca3
 @operator
 def dmsa_update(
     x:Tensor,                      # tokens `b n d`
@@ -127,22 +113,45 @@ def dmsa_update(
     w = _split(F.linear(x, qkv, qkv_bias), Pi.shape[1])
     return F.linear(_join(decoupled_attention(w, Pi, mask, sizes)), proj, proj_bias)
 
+# %% ../../nbs/16_dmsa.ipynb #db3d25d5
+def _living_heads(mask, n):
+    "Heads `b k` to compute in each sample of `n` tokens, those that are off among them last; None for all"
+    alive = mask != 0                                  # NaN is alive
+    k, h = max([1, *alive.sum(1).tolist()]), mask.shape[1]
+    return alive.byte().topk(k).indices if 5*k*(n + 64) <= 4*h*n else None
+
+def _rows(W, h, heads):
+    "The rows `b kp ...` of a map `hp ...` that belong to each sample's own heads `b k`"
+    return W.unflatten(0, (h, -1)).index_select(0, heads.flatten()).unflatten(0, heads.shape).flatten(1, 2)
+
+# %% ../../nbs/16_dmsa.ipynb #48fd5a6f
+@fast(dmsa_update, 'cpu')
+def _update_of_living_heads(x, Pi, mask, qkv, proj, qkv_bias=None, proj_bias=None, sizes=None):
+    "`dmsa_update`, for each sample from its living heads alone."
+    if torch.compiler.is_compiling(): raise Unfit('which heads live is known when it runs')
+    if torch.is_autocast_enabled('cpu') or len({t.dtype for t in (x, qkv, proj)}) > 1:
+        raise Unfit('its precisions differ, or autocast is on')
+    heads, h = None if mask is None else _living_heads(mask, x.shape[1]), Pi.shape[1]
+    if heads is None: raise Unfit('all heads live, or nearly all')
+    w = x @ _rows(qkv, h, heads).mT
+    if qkv_bias is not None: w = w + _rows(qkv_bias, h, heads).unsqueeze(1)
+    Pi, mask = torch.take_along_dim(Pi, heads.unsqueeze(-1), 1), torch.where(mask == 0, 0., mask).gather(1, heads)
+    w = _join(decoupled_attention(_split(w, heads.shape[1]), Pi, mask, sizes))
+    return torch.baddbmm(x.new_zeros(()) if proj_bias is None else proj_bias, w, _rows(proj.mT, h, heads))
+
 # %% ../../nbs/16_dmsa.ipynb #9f0409c2
 _activations = {'soft_threshold': soft_threshold, 'sigmoid': torch.sigmoid, 'relu': torch.relu, 'gelu': F.gelu}
 
-def _check_options(dim, num_heads, topk, sparsify, activation, rope):
+def _check_options(num_heads, topk, sparsify, activation):
     "Raise `ValueError` unless the options of a `DMSA` fit together"
     if sparsify not in ('subspace', 'token', 'both', None):
         raise ValueError(f"sparsify must be 'subspace', 'token', 'both' or None, got {sparsify!r}")
     if activation not in _activations:
         raise ValueError(f'activation must be one of {sorted(_activations)}, got {activation!r}')
-    if rope and dim % 2:
-        raise ValueError(f'rotary positions turn pairs of features: dim={dim} must be even, or rope=False')
     if topk is None: return
     if not 1 <= topk <= num_heads: raise ValueError(f'topk must be between 1 and num_heads={num_heads}, got {topk}')
     if sparsify not in ('subspace', 'both') or activation != 'soft_threshold':
-        raise ValueError(f"topk={topk} needs sparsify 'subspace' or 'both' with activation 'soft_threshold', "
-                         f'got {sparsify!r} with {activation!r}')
+        raise ValueError(f'topk={topk} needs a soft threshold of subspaces, got {sparsify!r} with {activation!r}')
 
 # %% ../../nbs/16_dmsa.ipynb #3fb852d1
 class DMSA(nn.Module):
@@ -162,7 +171,7 @@ class DMSA(nn.Module):
     ):
         super().__init__()
         self.dim, self.num_heads, self.head_dim, self.topk = dim, num_heads, check_heads(dim, num_heads), topk
-        _check_options(dim, num_heads, topk, sparsify, activation, rope)
+        _check_options(num_heads, topk, sparsify, activation)
         self.sparsify, self.activation, self.rope, self.base = sparsify, activation, rope, base
         self.qkv = nn.Linear(dim, dim, bias=qkv_bias)          # rows k·p … k·p + p − 1 are S_kᵀ
         self.pi = nn.Linear(dim, num_heads, bias=False)        # w_k
@@ -172,31 +181,27 @@ class DMSA(nn.Module):
 
     def extra_repr(self):
         "Its options."
-        return (f'dim={self.dim}, num_heads={self.num_heads}, topk={self.topk}, sparsify={self.sparsify!r}, '
-                f'activation={self.activation!r}, rope={self.rope}')
+        return f'topk={self.topk}, sparsify={self.sparsify!r}, activation={self.activation!r}, rope={self.rope}' 
 
 # %% ../../nbs/16_dmsa.ipynb #f19387a8
 @patch
 def _scores(self:DMSA, x, sizes, positions):
     check_tokens(x, self.dim)
-    if sizes is not None: check_sizes(sizes, x)
     if sizes is not None and self.rope and positions is None:
         raise ValueError('with rotary positions a row of several sizes has no position of its own: '
                          'give positions (b n) beside sizes, or rope=False')
     if self.rope: return rotary_scores(x, self.pi.weight, self.base, positions)
-    with no_autocast(x): return rearrange(F.linear(widen(x), widen(self.pi.weight)), 'b n h -> b h n')
+    with no_autocast(x): return F.linear(widen(x), widen(self.pi.weight)).mT
 
 @patch
-def _membership(self:DMSA, scores, sizes):
-    if self.sparsify in ('subspace', None): return scores.sigmoid()
-    return soft_threshold(scores, weights=None if sizes is None else sizes.to(scores).unsqueeze(1).expand_as(scores))
-
-@patch
-def _mask(self:DMSA, scores, sizes):
-    if self.sparsify in ('token', None): return None
-    s = torch.ones_like(scores[:, 0]) if sizes is None else sizes.to(scores)
-    gate = (scores*s.unsqueeze(1)).sum(-1) / s.sum(-1, keepdim=True)      # no product: autocast would round it
-    return soft_threshold(gate, self.topk) if self.activation == 'soft_threshold' else _activations[self.activation](gate)
+def _gates(self:DMSA, x, sizes, positions):
+    "Membership `b h n`, and mask `b h` or None"
+    scores = self._scores(x, sizes, positions)
+    s = None if sizes is None else check_sizes(sizes, x).to(scores.dtype).unsqueeze(1)
+    Pi = scores.sigmoid() if self.sparsify in ('subspace', None) else soft_threshold(scores, weights=s)
+    if self.sparsify in ('token', None): return Pi, None
+    gate = scores.mean(-1) if s is None else (scores*s).sum(-1) / s.sum(-1)      # no product: autocast would round it
+    return Pi, soft_threshold(gate, self.topk) if self.activation == 'soft_threshold' else _activations[self.activation](gate)
 
 # %% ../../nbs/16_dmsa.ipynb #76da0eaa
 @patch
@@ -206,7 +211,7 @@ def membership(self:DMSA,
     positions:Tensor|None=None,  # where they are `b n`
 )->Tensor:                       # Π `b h n`, in [0, 1]
     "How much each token belongs to each head: a sigmoid, or thresholded over tokens."
-    return self._membership(self._scores(x, sizes, positions), sizes).to(x.dtype)
+    return self._gates(x, sizes, positions)[0].to(x.dtype)
 
 @patch
 def mask(self:DMSA,
@@ -215,9 +220,10 @@ def mask(self:DMSA,
     positions:Tensor|None=None,  # where they are `b n`
 )->Tensor|None:                  # `b h`; None where subspaces are not sparsified
     "How much of each subspace takes part."
-    m = self._mask(self._scores(x, sizes, positions), sizes)
+    m = self._gates(x, sizes, positions)[1]
     return None if m is None else m.to(x.dtype)
 
+# %% ../../nbs/16_dmsa.ipynb #62db655c
 @patch
 def bases(self:DMSA)->Tensor:
     "The full space S in K parts `h d p`; a sample uses `mask·S`."
@@ -229,9 +235,10 @@ def objective(self:DMSA,
     positions:Tensor|None=None,  # where they are `b n`
 )->Tensor:                       # nats `b`
     "Variational rate of each sample at its own membership and its own sparse subspaces (DMSA eq. 15)."
-    Pi, mask = self.membership(x, None, positions), self.mask(x, None, positions)
-    if mask is None: mask = Pi.new_ones(Pi.shape[:2])
-    return torch.stack([variational_rate(z, pi.mT, m[:, None, None]*self.bases()) for z, pi, m in zip(x, Pi, mask)])
+    Pi, mask = self._gates(x, None, positions)
+    if mask is None: mask = torch.ones_like(Pi[..., 0])
+    Us = self.bases() * mask.to(x.dtype)[..., None, None]
+    return torch.stack([variational_rate(*sample) for sample in zip(x, Pi.mT.to(x.dtype), Us)])
 
 @patch
 def token_kwargs(self:DMSA,
@@ -258,8 +265,7 @@ def forward(self:DMSA,
 )->Tensor:                       # the update `b n d`
     "The update of the tokens."
     refuse_mask(attn_mask, is_causal)
-    scores = self._scores(x, sizes, positions)
-    Pi, mask = self._membership(scores, sizes), self._mask(scores, sizes)
+    Pi, mask = self._gates(x, sizes, positions)
     if _bare(self.qkv) and _bare(self.proj):
         maps = self.qkv.weight, self.proj.weight, self.qkv.bias, self.proj.bias
         return self.proj_drop(dmsa_update(x, Pi, mask, *maps, sizes))

@@ -10,11 +10,12 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
+from torch.autograd import Function
 from einops import rearrange
 from fastcore.basics import patch
-from ..forms import operator
-from ..numerics import block_options, check_heads, check_tokens, no_autocast, refuse_mask, widen
-from .basis import cached_sketch, pooled_sketch, project_rows, projector
+from ..forms import Unfit, fast, operator
+from ..numerics import block_options, check_heads, check_sizes, check_tokens, no_autocast, plain_grad, refuse_mask, widen
+from .basis import cached_sketch, pooled_sketch, project_rows, projector, ridge_solve
 from ..rates import coding_rate, subspace_rate
 
 # %% ../../nbs/15_eca.ipynb #12c0dd94
@@ -24,14 +25,11 @@ def check_update(
     U:Tensor|None=None,   # bases
 ):
     "Raise `ValueError` unless tokens `... n d`, sketch `... n r` and bases `h d p` fit together."
-    if Z.dim() < 2 or Z.shape[-2] < 1: raise ValueError(f'tokens must be ... n d with n ≥ 1, got {tuple(Z.shape)}')
-    n, d = Z.shape[-2:]
-    if omega.dim() < 2 or omega.shape[-2] != n:
-        raise ValueError(f'the sketch must have one row for each of the {n} tokens, got {tuple(omega.shape)}')
-    if U is not None and (U.dim() != 3 or U.shape[1] != d):
-        raise ValueError(f'bases must be h d p with d = {d} as the tokens have it, got {tuple(U.shape)}')
+    fit = min(Z.dim(), omega.dim()) > 1 and Z.shape[-2] == omega.shape[-2] > 0
+    if fit and (U is None or U.dim() == 3 and U.shape[1] == Z.shape[-1]): return
+    raise ValueError('tokens must be ... n d with n ≥ 1, the sketch ... n r and bases h d p, '
+                     f'got {tuple(Z.shape)}, {tuple(omega.shape)} and {U if U is None else tuple(U.shape)}')
 
-# %% ../../nbs/15_eca.ipynb #3765fb80
 def sketch_tokens(
     Z:Tensor,       # tokens `... n d`
     omega:Tensor,   # sketch `... n r`
@@ -51,38 +49,31 @@ def expand(
     check_update(Z, omega)
     return Z - project_rows(Z, sketch_tokens(Z, omega), eps)
 
-# %% ../../nbs/15_eca.ipynb #08c6f7b0
-def _check_projection(
-    projection:str,   # 'full' or 'diagonal'
-):
-    "Raise `ValueError` for any other word."
-    if projection not in ('full', 'diagonal'):
-        raise ValueError(f"projection must be 'full' or 'diagonal', got {projection!r}")
-
 # %% ../../nbs/15_eca.ipynb #9f3f258d
-def _codes(
-    Z:Tensor,         # tokens `... n d`
-    U:Tensor,         # bases `h d p`
-    S:Tensor,         # sketched tokens ZᵀΩ `... d r`
-    eps:float,        # ridge ε
-    projection:str,   # 'full' or 'diagonal'
-)->tuple:
-    "Codes A and their projections C, both `... n h p`."
+def _heads(w, h): return rearrange(w, '... n (h p) -> ... h n p', h=h)
+def _flat(w): return rearrange(w, '... h n p -> ... n (h p)')
+
+def _check_projection(projection):
+    "Raise `ValueError` for any other word than full and diagonal"
+    if projection not in ('full', 'diagonal'): raise ValueError(f"projection must be 'full' or 'diagonal', got {projection!r}")
+
+def _codes(Z, U, S, eps, projection):
+    "Codes A `... h n p`, and the projectors on their spans `... h p p`, from the sketched tokens S `... d r`"
     _check_projection(projection)
     W = rearrange(U, 'h d p -> d (h p)')
-    A = (Z @ W).unflatten(-1, (len(U), -1))
-    with no_autocast(Z): Y = W.mT.to(S.dtype) @ S
-    P = projector(Y.unflatten(-2, (len(U), -1)), eps).to(A.dtype)
-    if projection == 'diagonal': return A, A * P.diagonal(dim1=-2, dim2=-1).unsqueeze(-3)
-    return A, torch.einsum('...nhp,...hpq->...nhq', A, P)
+    A = _heads(Z @ W, len(U))
+    with no_autocast(Z): P = projector((W.mT.to(S.dtype) @ S).unflatten(-2, (len(U), -1)), eps)
+    if projection == 'diagonal': P = torch.diag_embed(P.diagonal(dim1=-2, dim2=-1))
+    return A, P.to(A.dtype)
 
-# %% ../../nbs/15_eca.ipynb #ffd7e6e0
-def _memberships(
-    C:Tensor,           # projected codes `... n h p`
-    eta:float|Tensor,   # temperature η > 0
-)->Tensor:              # `... n h`, float32 or better
-    "Eq. (7): softmax over groups of the squared lengths over 2η."
-    return (widen(C).square().sum(-1) / (2 * eta)).softmax(-1)
+def _memberships(C, eta):
+    "Eq. (7): softmax over groups of the squared lengths over 2η, of projected codes `... h n p`; float32 or better"
+    return (widen(C).square().sum(-1) / (2*eta)).softmax(-2)
+
+def _outside(A, P, eta):
+    "Codes outside the span of their group, weighted by membership: the bracket of eq. (8) `... h n p`"
+    C = A @ P
+    return _memberships(C, eta).to(A.dtype).unsqueeze(-1) * (A - C)
 
 # %% ../../nbs/15_eca.ipynb #a1df40d0
 def eca_membership(
@@ -95,23 +86,13 @@ def eca_membership(
 )->Tensor:                  # Π `... h n`, sums to one over h
     "Membership of each token in each subspace (ECA eq. 7)."
     check_update(Z, omega, U)
-    return _memberships(_codes(Z, U, sketch_tokens(Z, omega), eps, projection)[1], eta).mT
+    A, P = _codes(Z, U, sketch_tokens(Z, omega), eps, projection)
+    return _memberships(A @ P, eta)
 
-# %% ../../nbs/15_eca.ipynb #9f252b25
-def _compress(
-    Z:Tensor,           # tokens `... n d`
-    U:Tensor,           # bases `h d p`
-    S:Tensor,           # sketched tokens ZᵀΩ `... d r`
-    eta:float|Tensor,   # temperature η
-    eps:float,          # ridge ε
-    projection:str,     # 'full' or 'diagonal'
-)->Tensor:
-    "The sum of eq. (8), from the sketched tokens."
-    A, C = _codes(Z, U, S, eps, projection)
-    N = _memberships(C, eta).to(A.dtype).unsqueeze(-1) * (A - C)
-    return N.flatten(-2) @ rearrange(U, 'h d p -> (h p) d')
+def _compress(Z, U, S, eta, eps, projection):
+    "The sum of eq. (8), from the sketched tokens"
+    return _flat(_outside(*_codes(Z, U, S, eps, projection), eta)) @ rearrange(U, 'h d p -> (h p) d')
 
-# %% ../../nbs/15_eca.ipynb #8287f169
 def compress(
     Z:Tensor,               # tokens `... n d`
     U:Tensor,               # bases U_k `h d p`
@@ -143,47 +124,90 @@ def eca_update(
     Sr = S[..., :rank or omega.shape[-1] // len(U)]
     return alpha * (Z - project_rows(Z, S, eps)) - beta * _compress(Z, U, Sr, eta, eps, projection)
 
-# %% ../../nbs/15_eca.ipynb #9d90b91d
-def _inverse_softplus(
-    x:float,   # > 0
-)->float:
-    "What softplus maps to `x`."
-    return x + math.log(-math.expm1(-x))
+# %% ../../nbs/15_eca.ipynb #0767f3d6
+_chunk = 1024   # tokens of a sample that go through together
+
+def _token_map(Z, alpha, W, Y, V, P, B, eta):
+    "The map of tokens `b n d`, for autograd"
+    return alpha*Z - (Z @ Y) @ V - _flat(_outside(_heads(Z @ W, P.shape[1]), P, eta)) @ B.mT
+
+def _chunks(x): return [(i, slice(j, j + _chunk)) for i in range(x.shape[0]) for j in range(0, x.shape[1], _chunk)]
+
+# %% ../../nbs/15_eca.ipynb #4d33a0c6
+def _weighted_grad(A, P, eta, dN, dP, deta):
+    "N of codes `c hp`, and with the gradient by it that by A; adds those by P and η"
+    A, dN = _heads(A, len(P)), _heads(dN, len(P))
+    C = A @ P
+    D, logits = A - C, torch.linalg.vecdot(C, C) / (2*eta)
+    logits = (logits - logits.amax(0)).unsqueeze(-1)                   # small numbers are exact, and λ sums to 0
+    Pi = logits.softmax(0)
+    lam = Pi * torch.linalg.vecdot(dN, D).unsqueeze(-1)
+    lam = lam - Pi * lam.sum(0)
+    dD = dN * Pi
+    less = torch.addcmul(dD, C, lam/eta, value=-1)
+    dP.baddbmm_(A.mT, less, alpha=-1)
+    deta -= (lam*logits).sum()/eta
+    return _flat(D.mul_(Pi)), _flat(torch.baddbmm(dD, less, P.mT, alpha=-1))
+
+class _TokenMap(Function):
+    "`_token_map`, keeping codes and T, with its gradient by hand"
+    @staticmethod
+    def forward(ctx, Z, alpha, W, Y, V, P, B, eta):
+        A, T = Z @ W, Z @ Y
+        ctx.save_for_backward(Z, alpha, W, Y, V, P, B, eta, A, T)
+        out = torch.baddbmm(Z, T, V, beta=float(alpha), alpha=-1)
+        for i, j in _chunks(Z): out[i, j].addmm_(_flat(_outside(_heads(A[i, j], len(P[i])), P[i], eta)), B.mT, alpha=-1)
+        return out
+
+    @staticmethod
+    def backward(ctx, G):
+        *inputs, A, T = ctx.saved_tensors
+        many = 'Batched' in str(torch._C._dispatch_keys(G))     # several gradients at once
+        if many or torch.is_grad_enabled(): return plain_grad(_token_map, tuple(inputs), G)
+        Z, alpha, W, Y, V, P, B, eta = inputs
+        dalpha, GV = torch.linalg.vecdot(Z, G).sum(), G @ V.mT
+        dZ, dY = torch.baddbmm(G, GV, Y.mT, beta=float(alpha), alpha=-1), -(Z.mT @ GV)
+        del GV
+        dW, dP, dB, deta = (torch.zeros_like(t) for t in (W, P, B, eta))
+        for i, j in _chunks(Z):
+            N, dA = _weighted_grad(A[i, j], P[i], eta, G[i, j] @ -B, dP[i], deta)
+            dB.addmm_(G[i, j].mT, N, alpha=-1)
+            dW.addmm_(Z[i, j].mT, dA)
+            dZ[i, j].addmm_(dA, W.mT)
+        return dZ, dalpha, dW, dY, -(T.mT @ G), dP, dB, deta
+
+# %% ../../nbs/15_eca.ipynb #dd210fc0
+@fast(eca_update, 'cpu')
+def _eca_update_in_chunks(Z, U, omega, alpha=0.1, beta=0.1, eta=0.5, eps=1e-2, rank=None, projection='full'):
+    "The update of ECA eq. (4), its map of the tokens in chunks, with the gradient by hand."
+    if torch.compiler.is_compiling(): raise Unfit('a compiler does as well by itself')
+    if Z.dim() != 3 or Z.shape[1] < Z.shape[2]: raise Unfit(f'fewer tokens than dimensions: {tuple(Z.shape)}')
+    if widen(Z[:0]).dtype != U.dtype or torch.is_autocast_enabled('cpu'): raise Unfit('half precision, or autocast is on')
+    alpha, beta, eta = (torch.as_tensor(v, dtype=Z.dtype).reshape(()) for v in (alpha, beta, eta))
+    check_update(Z, omega, U)
+    S, W = sketch_tokens(Z, omega), rearrange(U, 'h d p -> d (h p)')
+    P = _codes(Z[:, :0], U, S[..., :rank or omega.shape[-1] // len(U)], eps, projection)[1]
+    return _TokenMap.apply(Z.contiguous(), alpha, W, S.contiguous(), alpha * ridge_solve(S, S.mT, eps), P, beta * W, eta)
 
 # %% ../../nbs/15_eca.ipynb #67694588
-def _check_widths(
-    dim:int,             # token width d
-    num_heads:int,       # K
-    head_dim:int|None,   # p, or None
-    rank:int|None,       # r, or None
-)->tuple:                # p, r
-    "Head width and rank; `ValueError` unless they fit."
+def _check_widths(dim, num_heads, head_dim, rank):
+    "Head width p and rank r, 20 or half a head unless given; `ValueError` unless they fit"
     head_dim = check_heads(dim, num_heads, head_dim)
     if rank is None: rank = max(1, min(20, head_dim // 2, dim // num_heads // 2))
-    if rank < 1: raise ValueError(f'rank must be ≥ 1, got {rank}')
-    if num_heads * rank > dim:
-        raise ValueError(f'num_heads·rank must be ≤ dim for the expansion (ECA eq. 5), got {num_heads}·{rank} > {dim}: '
-                         f'the largest rank is {dim // num_heads}')
-    if rank > head_dim: raise ValueError(f'rank must be ≤ head_dim for the compression, got {rank} > {head_dim}')
+    most = min(head_dim, dim // num_heads)
+    if not 1 <= rank <= most: raise ValueError(f'rank must be ≥ 1, ≤ head_dim and num_heads·rank ≤ dim (ECA eq. 5), got {rank}: the largest rank is {most}')
     return head_dim, rank
 
 # %% ../../nbs/15_eca.ipynb #eeb3987e
-def _omega(
-    x:Tensor,                 # tokens `b n d`
-    sizes:Tensor|None,        # how many tokens each row stands for `b n`
-    r:int,                    # columns
-    seed:int,                 # which Ω
-    omega:Tensor|None=None,   # the sketch, if the caller has it
-)->Tensor:                    # `n r`, or with sizes `b n r`
-    "The sketch for these tokens; rows that stand for several take several rows of it."
+def _omega(x, sizes, r, seed, omega=None):
+    "The sketch for tokens `b n d`: `n r`, or with sizes `b n r`"
     b, n = x.shape[:2]
     dtype = widen(x[:0]).dtype
     if omega is not None:
         if omega.shape in ((n, r), (b, n, r)): return omega
         raise ValueError(f'omega must be n r = {(n, r)} or b n r = {(b, n, r)}, got {tuple(omega.shape)}')
     if sizes is None: return cached_sketch(n, r, seed, x.device, dtype)
-    if sizes.shape != (b, n): raise ValueError(f'sizes must be b n = {(b, n)}, got {tuple(sizes.shape)}')
-    return pooled_sketch(sizes.to(x.device), r, seed, dtype)
+    return pooled_sketch(check_sizes(sizes, x), r, seed, dtype)
 
 # %% ../../nbs/15_eca.ipynb #7ff4706e
 class Expand(nn.Module):
@@ -197,13 +221,13 @@ class Expand(nn.Module):
         **block,           # what timm's blocks hand to every attention layer
     ):
         super().__init__()
-        rank = _check_widths(dim, num_heads, dim, rank)[1]
-        self.dim, self.rank, self.eps, self.seed = dim, num_heads * rank, eps, seed
+        self.dim, self.rank = dim, num_heads * _check_widths(dim, num_heads, dim, rank)[1]
+        self.eps, self.seed = eps, seed
         block_options(self, block)
 
-    def extra_repr(self)->str:
+    def extra_repr(self):
         "What `print` shows."
-        return f'dim={self.dim}, rank={self.rank}, eps={self.eps}, seed={self.seed}'
+        return f'dim={self.dim}, rank={self.rank}, eps={self.eps}, seed={self.seed}' 
 
 # %% ../../nbs/15_eca.ipynb #f17b040d
 @patch
@@ -234,12 +258,12 @@ class Compress(nn.Module):
         **block,                 # what timm's blocks hand to every attention layer
     ):
         super().__init__()
-        self.head_dim, rank = _check_widths(dim, num_heads, head_dim, rank)
+        self.head_dim, self.rank = _check_widths(dim, num_heads, head_dim, rank)
         _check_projection(projection)
-        self.dim, self.num_heads, self.rank = dim, num_heads, rank
+        self.dim, self.num_heads = dim, num_heads
         self.eps, self.projection, self.seed = eps, projection, seed
         self.U = nn.Parameter(nn.init.orthogonal_(torch.empty(dim, num_heads * self.head_dim)))
-        self.eta_raw = nn.Parameter(torch.tensor(_inverse_softplus(eta)))
+        self.eta_raw = nn.Parameter(torch.tensor(math.log(math.expm1(eta))))    # softplus gives η back
         block_options(self, block)
 
     @property
@@ -247,12 +271,11 @@ class Compress(nn.Module):
         "Temperature of the membership, > 0."
         return F.softplus(self.eta_raw)
 
-    def extra_repr(self)->str:
+    def extra_repr(self):
         "What `print` shows."
-        sizes = f'dim={self.dim}, num_heads={self.num_heads}, head_dim={self.head_dim}, rank={self.rank}'
-        return f'{sizes}, eps={self.eps}, projection={self.projection!r}, seed={self.seed}'
+        return f'rank={self.rank}, eps={self.eps}, projection={self.projection!r}, seed={self.seed}' 
 
-# %% ../../nbs/15_eca.ipynb #40ad6918
+# %% ../../nbs/15_eca.ipynb #fc07bf59
 @patch
 def bases(self:Compress)->Tensor:
     "U `h d p`."
@@ -264,7 +287,6 @@ def _call(self:Compress, f, x, sizes):
     check_tokens(x, self.dim)
     return f(x, self.bases(), _omega(x, sizes, self.rank, self.seed), self.eta, self.eps, self.projection)
 
-# %% ../../nbs/15_eca.ipynb #fc07bf59
 @patch
 def forward(self:Compress,
     x:Tensor,                  # tokens `b n d`
@@ -310,8 +332,8 @@ class ECAttention(nn.Module):
         self.positive = positive
         if positive and min(alpha, beta) <= 0:
             raise ValueError(f'alpha and beta must be > 0 with positive=True, got {alpha} and {beta}')
-        start = _inverse_softplus if positive else float
-        self.alpha_raw, self.beta_raw = (nn.Parameter(torch.tensor(start(v))) for v in (alpha, beta))
+        raw = (math.log(math.expm1(v)) if positive else float(v) for v in (alpha, beta))
+        self.alpha_raw, self.beta_raw = (nn.Parameter(torch.tensor(v)) for v in raw)
         block_options(self, block)
 
     def _strength(self, raw): return F.softplus(raw) if self.positive else raw
@@ -326,9 +348,9 @@ class ECAttention(nn.Module):
         "Strength of the compression."
         return self._strength(self.beta_raw)
 
-    def extra_repr(self)->str:
+    def extra_repr(self):
         "What `print` shows."
-        return f'positive={self.positive}'
+        return f'positive={self.positive}' 
 
 # %% ../../nbs/15_eca.ipynb #f917eed8
 @patch
@@ -362,7 +384,6 @@ def membership(self:ECAttention,
 )->Tensor:                     # Π `b h n`, sums to one over h
     "How much each token belongs to each subspace (ECA eq. 7)."
     c = self.compress
-    if omega is None: return c.membership(x, sizes=sizes)
     check_tokens(x, c.dim)
     omega = _omega(x, sizes, self.expand.rank, c.seed, omega)[..., :c.rank]
     return eca_membership(x, c.bases(), omega, c.eta, c.eps, c.projection)

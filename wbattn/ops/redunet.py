@@ -6,69 +6,43 @@
 __all__ = ['expansion_operator', 'compression_operators', 'ReduLayer', 'ReduNet']
 
 # %% ../../nbs/10_redunet.ipynb #3bf92ee0
-import math
-from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
-from ..numerics import no_autocast, refuse_mask, widen
-from ..rates import rate_reduction
-
-# %% ../../nbs/10_redunet.ipynb #ecd694ca
-def _check_features(Z:Tensor, eps:float=0.5, sizes:Tensor|None=None):
-    "Raise `ValueError` unless `Z` holds finite real tokens, eps > 0 and `sizes` has one number for each row."
-    if not Z.is_floating_point() or Z.dim() < 2 or 0 in Z.shape[-2:]:
-        raise ValueError(f'expected at least one real token, got {Z.dtype} of shape {tuple(Z.shape)}')
-    if not Z.isfinite().all(): raise ValueError(f'tokens must be finite, got {(~Z.isfinite()).sum()} non-finite values')
-    if not 0 < eps < math.inf: raise ValueError(f'eps must be positive and finite, got {eps}')
-    if sizes is not None and sizes.shape != Z.shape[:-1]:
-        raise ValueError(f'sizes must be ... n = {tuple(Z.shape[:-1])}, got {tuple(sizes.shape)}')
+from fastcore.basics import patch
+from ..numerics import check_sizes, check_tokens, no_autocast, refuse_mask, widen
+from ..rates import cholesky_plus_eye, rate_reduction
 
 # %% ../../nbs/10_redunet.ipynb #4f2a31ec
 def _ridge_inverse(
-    V:Tensor,           # rows `... n c`, real or complex
-    eps:float,          # distortion ε
-    w:Tensor|None=None, # weight of each row `... n`; ones unless given
-    shifts:int=1,       # shifted copies that each row stands for
-)->Tensor:              # `... c c`, hermitian
+    V:Tensor,      # rows `... n c`, real or complex
+    eps:float,     # distortion ε
+    w:Tensor,      # weight of each row `... n`
+    shifts:int=1,  # shifted copies that each row stands for
+)->Tensor:         # `... c c`, hermitian
     "α(I + α·VᴴDiag(w)V)⁻¹ with α = c/(Σw·ε²)."
-    wide = torch.float32 if V.device.type == 'mps' else torch.float64
-    V, out = V.to(torch.promote_types(V.dtype, wide)), V.dtype
-    w = (torch.ones_like(V[..., 0].real) if w is None else w.to(wide)).unsqueeze(-1)
+    wide = torch.promote_types(V.dtype, torch.float32 if V.device.type == 'mps' else torch.float64)
+    X, w = V.to(wide), w.to(wide).unsqueeze(-1)
     a = V.shape[-1] / (w.sum(-2, keepdim=True) * eps**2)
-    L, info = torch.linalg.cholesky_ex(torch.eye(V.shape[-1]).to(V) + shifts * a * (V.mH @ (w * V)))
-    if info.any(): raise ValueError(f'I + α·ZᵀZ is not positive definite: eps={eps} is too small for the scale of the tokens')
-    return (a * torch.cholesky_inverse(L)).to(out)
+    return (a * torch.cholesky_inverse(cholesky_plus_eye(shifts * a * (X.mH @ (w * X))))).to(V.dtype)
 
 # %% ../../nbs/10_redunet.ipynb #d1e555c9
 def expansion_operator(
-    Z:Tensor,                  # tokens `... n d`
-    eps:float=0.5,             # distortion ε (not ε²), > 0
-    sizes:Tensor|None=None,    # how many tokens each row stands for `... n`
-)->Tensor:                     # E, symmetric `... d d`
+    Z:Tensor,       # tokens `... n d`
+    eps:float=0.5,  # distortion ε (not ε²), > 0
+)->Tensor:          # E, symmetric `... d d`
     "E = α(I + αZᵀZ)⁻¹, α = d/nε²: the gradient of the coding rate R(Z) is Z·E (Chan et al., 2022)."
-    _check_features(Z, eps=eps, sizes=sizes)
-    return _ridge_inverse(Z, eps, sizes)
+    return _ridge_inverse(Z, eps, torch.ones_like(Z[..., 0]))
 
 # %% ../../nbs/10_redunet.ipynb #20292f4c
 def compression_operators(
-    Z:Tensor,                # tokens `... n d`
-    Pi:Tensor,               # membership `... n k`, ≥ 0, no group empty
-    eps:float=0.5,           # distortion ε (not ε²), > 0
-    sizes:Tensor|None=None,  # how many tokens each row stands for `... n`
-)->Tensor:                   # C, one symmetric matrix for each group `... k d d`
+    Z:Tensor,       # tokens `... n d`
+    Pi:Tensor,      # membership `... n k`, ≥ 0, no group empty
+    eps:float=0.5,  # distortion ε (not ε²), > 0
+)->Tensor:          # C, one symmetric matrix for each group `... k d d`
     "Cʲ = α_j(I + α_jZᵀΠʲZ)⁻¹, α_j = d/n_jε²: the gradient of R_c(Z, Π) is Σ_j γ_j Πʲ Z Cʲ with γ_j = n_j/n."
-    _check_features(Z, eps=eps, sizes=sizes)
-    if sizes is not None: Pi = Pi * sizes.unsqueeze(-1).to(Pi.dtype)
-    if Pi.shape[-2:-1] != Z.shape[-2:-1] or not ((Pi >= 0) & Pi.isfinite()).all() or not (Pi.sum(-2) > 0).all():
-        raise ValueError(f'Pi must be a membership ... {Z.shape[-2]} k, finite, ≥ 0, no group empty, got {tuple(Pi.shape)}')
+    if Pi.shape[-2:-1] != Z.shape[-2:-1]: raise ValueError(f'Pi must be a membership ... {Z.shape[-2]} k, got {tuple(Pi.shape)}')
     return torch.stack([_ridge_inverse(Z, eps, w) for w in Pi.unbind(-1)], -3)
-
-# %% ../../nbs/10_redunet.ipynb #72dd7e23
-def _normalise(Z:Tensor, dims:tuple)->Tensor:
-    "Each feature, which fills the dimensions `dims`, divided by its length; zeros stay zeros."
-    length = torch.linalg.vector_norm(Z, dim=dims, keepdim=True)
-    return Z / length.clamp_min(torch.finfo(Z.dtype).tiny**0.5)
 
 # %% ../../nbs/10_redunet.ipynb #f4bae6ef
 def _rows(Z:Tensor, shift:int)->Tensor:
@@ -76,118 +50,17 @@ def _rows(Z:Tensor, shift:int)->Tensor:
     if not shift: return Z.flatten(0, -2)
     return torch.fft.fftn(Z, dim=tuple(range(-shift, 0)), norm='ortho').movedim((0, 1), (-2, -1))
 
-# %% ../../nbs/10_redunet.ipynb #82559181
 def _unrows(V:Tensor, like:Tensor, shift:int)->Tensor:
-    "The way back from `_rows`, to the shape of `like`."
+    "The way back from `_rows`, to the shape of `like`; the imaginary part is rounding."
     if not shift: return V.view(like.shape)
     return torch.fft.ifftn(V.movedim((-2, -1), (0, 1)), dim=tuple(range(-shift, 0)), norm='ortho').real
 
-# %% ../../nbs/10_redunet.ipynb #fe77cd1d
-def _residuals(V:Tensor, C:Tensor)->tuple:
-    "CʲV `k *f n c` for rows `*f n c`, and its length over all frequencies, ‖Cʲz‖ `k n`."
-    R = V.unsqueeze(0) @ C
-    return R, torch.linalg.vector_norm(R, dim=(*range(1, R.dim() - 2), -1))
-
-# %% ../../nbs/10_redunet.ipynb #7e0e1be9
-def _gradient(
-    V:Tensor,               # rows `*f n c`
-    E:Tensor,               # `*f c c`
-    C:Tensor,               # `k *f c c`
-    gamma:Tensor,           # shares n_j/n `k`
-    lam:float,              # sharpness of the membership
-    Pi:Tensor|None=None,    # membership `k n`; soft unless given
-)->Tensor:                  # Ez − Σ γ_jπ_jCʲz for each row `*f n c`
-    "The gradient of the rate reduction at each row, its membership estimated unless given."
-    R, norms = _residuals(V, C)
-    if Pi is None: Pi = (-lam * norms).softmax(0)
-    w = (gamma.unsqueeze(-1) * Pi).view(len(C), *[1] * (V.dim() - 2), V.shape[-2], 1)
-    return V @ E - (w * R).sum(0)
-
-# %% ../../nbs/10_redunet.ipynb #12dc34e2
-def _check_labels(Z:Tensor, labels:Tensor, sizes:Tensor|None)->tuple:
-    "Labels as int64 and their number k; `ValueError` unless each feature has one and each class 0 … k−1 a feature."
-    labels = torch.as_tensor(labels, device=Z.device)
-    whole = not labels.is_floating_point() and labels.dtype != torch.bool
-    if not whole or labels.shape != Z.shape[:1] or labels.min() < 0:
-        raise ValueError(f'expected a label 0, 1, … for each of the {len(Z)} features, got {labels.dtype} {labels.tolist()}')
-    present = labels.unique().tolist()
-    if len(present) <= max(present): raise ValueError(f'every class 0 … {max(present)} needs a feature, got {present}')
-    if sizes is not None and (sizes.shape != labels.shape or not ((sizes > 0) & sizes.isfinite()).all()):
-        raise ValueError(f'sizes must be {len(Z)} finite numbers > 0, got {sizes.tolist()}')
-    return labels.long(), len(present)
-
-# %% ../../nbs/10_redunet.ipynb #751bbcf7
-class _Matrices(nn.Module):
-    "Operators E, Cʲ and shares γ: absent, fitted or loaded."
-    def _keep(self, E, C, gamma, dtype):
-        "Store the operators in the dtype of the features"
-        if self.shift: E, C = torch.view_as_real(E), torch.view_as_real(C)
-        for name, t in (('E', E), ('C', C), ('gamma', gamma)):
-            setattr(self, name, nn.Parameter(t.to(dtype).contiguous()))
-
-    def matrices(self)->tuple:
-        "E `d d`, Cʲ `k d d`; for signals complex, one for each frequency: `*f c c`, `k *f c c`, f = `t` or `h w`."
-        if self.E is None:
-            raise ValueError('this layer has no operators yet: call fit(Z, labels) or load a state dict first')
-        E, C = widen(self.E), widen(self.C)
-        return (torch.view_as_complex(E), torch.view_as_complex(C)) if self.shift else (E, C)
-
-    def _load_from_state_dict(self, state, prefix, *args):
-        "A layer without operators takes their shapes from the state dict; some of them are not enough"
-        for name in ('E', 'C', 'gamma'):
-            t, missing = state.get(prefix + name), getattr(self, name) is None
-            if t is not None and missing: setattr(self, name, nn.Parameter(torch.empty_like(t)))
-            elif t is None and state and missing: args[2].append(prefix + name)
-        super()._load_from_state_dict(state, prefix, *args)
-
-    def _prepare(self, Z):
-        "Rows and operators, in the wider of their two precisions"
-        E, C = self.matrices()
-        found, grid = (Z.shape[1:], E.shape[:-2]) if self.shift else (Z.shape[-1:], ())
-        if found != (E.shape[-1], *grid) or Z.dim() < 2:
-            raise ValueError(f'expected features ... n d with d = {E.shape[-1]}, or n c and the grid {tuple(grid)}, got {tuple(Z.shape)}')
-        V = _rows(widen(Z), self.shift)
-        wide = torch.promote_types(V.dtype, E.dtype)
-        return V.to(wide), E.to(wide), C.to(wide)
-
-# %% ../../nbs/10_redunet.ipynb #67c0a4e1
-class _Judges(_Matrices):
-    "Membership, nearest class, directions and objective from the operators."
-    def membership(self,
-        x:Tensor,                # features `... n d`, or signals `n c t`, `n c h w`
-        sizes:Tensor|None=None,  # how many tokens each row stands for; nothing depends on it here
-    )->Tensor:                   # `... k n`, over the classes a distribution
-        "Soft membership of each feature: the softmax of −λ‖Cʲz‖ over the classes."
-        V, _, C = self._prepare(x)
-        Pi = (-self.lam * _residuals(V, C)[1]).softmax(0)
-        return Pi if self.shift else Pi.view(-1, *x.shape[:-1]).movedim(0, -2)
-
-    def predict(self,
-        Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
-    )->Tensor:     # class of each `... n`
-        "The class whose ridge regression leaves the least of a feature: the nearest subspace, softly."
-        _check_features(Z)
-        V, _, C = self._prepare(Z)
-        nearest = (self.gamma.to(V.real.dtype).unsqueeze(-1) * _residuals(V, C)[1]).argmin(0)
-        return nearest if self.shift else nearest.view(Z.shape[:-1])
-
-    def bases(self,
-        p:int|None=None,  # directions for each class; d // k unless given
-    )->Tensor|None:       # `k d p`; None for signals
-        "Orthonormal directions of each class: the strongest of the features it was built from."
-        if self.shift: return None
-        _, C = self.matrices()
-        k, d, _ = C.shape
-        return torch.linalg.eigh(C)[1][..., :p or max(1, d // k)].to(self.C.dtype)
-
-    def objective(self,
-        x:Tensor,  # tokens `b n d`
-    )->Tensor:     # `b`
-        "Rate reduction of the tokens under their soft membership: what a step is meant to raise."
-        return rate_reduction(x, self.membership(x).mT, self.eps)
+def _unit(Z:Tensor, shift:int)->Tensor:
+    "Each feature divided by its length."
+    return F.normalize(widen(Z), dim=tuple(range(-1 - shift, 0))).to(Z.dtype)
 
 # %% ../../nbs/10_redunet.ipynb #42d9200e
-class ReduLayer(_Judges):
+class ReduLayer(nn.Module):
     "One gradient step on the rate reduction, its operators fixed by the labelled features it was built from."
     sense = 1
     def __init__(self,
@@ -197,66 +70,121 @@ class ReduLayer(_Judges):
         shift:int=0,     # 0: tokens `n d`; 1 or 2: signals `n c t` or images `n c h w` with all their circular shifts
     ):
         super().__init__()
-        if not (0 < eps < math.inf and 0 <= lam < math.inf and math.isfinite(eta)):
-            raise ValueError(f'eta, lam and eps must be finite, lam ≥ 0, eps > 0; got eta={eta}, lam={lam}, eps={eps}')
         if shift not in (0, 1, 2): raise ValueError(f'shift must be 0 (tokens), 1 (signals) or 2 (images), got {shift!r}')
         self.eta, self.lam, self.eps, self.shift = eta, lam, eps, shift
         for name in ('E', 'C', 'gamma'): self.register_parameter(name, None)
 
-    @torch.no_grad()
-    def fit(self,
-        Z:Tensor,                # features `n d`, or signals `n c t`, `n c h w`
-        labels:Tensor,           # classes 0 … k−1 `n`, each of them present
-        sizes:Tensor|None=None,  # how many samples each row stands for `n`
-    ):
-        "Set the operators to those of the labelled features; returns the layer."
-        if Z.dim() != 2 + self.shift: raise ValueError(f'expected features n d, n c t or n c h w by shift, got {tuple(Z.shape)}')
-        _check_features(Z)
-        labels, k = _check_labels(Z, labels, sizes)
-        w = Z.new_ones(len(Z)) if sizes is None else sizes.to(Z)
-        V, shifts = _rows(widen(Z), self.shift), math.prod(Z.shape[2:])
-        C = [_ridge_inverse(V[..., labels == j, :], self.eps, w[labels == j], shifts) for j in range(k)]
-        gamma = torch.bincount(labels, widen(w), minlength=k)
-        self._keep(_ridge_inverse(V, self.eps, w, shifts), torch.stack(C), gamma / gamma.sum(), Z.dtype)
-        return self
-
-    def _step(self, Z, Pi=None):
-        "η(Ez − Σ γ_jπ_jCʲz), with a given membership `k n` or the soft one"
-        with no_autocast(Z):
-            V, E, C = self._prepare(Z)
-            step = _gradient(V, E, C, self.gamma.to(V.real.dtype), self.lam, Pi)
-            return self.eta * _unrows(step, Z, self.shift)
-
-    def _next(self, Z, Pi=None):
-        "The features after the step, of unit length"
-        return _normalise(Z + self._step(Z, Pi), tuple(range(1, Z.dim())) if self.shift else -1).to(Z.dtype)
-
-    def transform(self,
-        Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
-    )->Tensor:     # the same shape, each feature of unit length
-        "The next features: each plus its update, divided by its length."
-        _check_features(Z)
-        return self._next(Z)
-
-    def forward(self,
-        x:Tensor,                # tokens `b n d`, or signals `n c t`, `n c h w`
-        *,
-        sizes:Tensor|None=None,  # how many tokens each row stands for `b n`; nothing depends on it here
-        attn_mask:None=None,     # any mask is refused
-    )->Tensor:                   # the update η(Ez − Σ γ_jπ_jCʲz), same shape
-        "The update of each token, which a residual block adds to it."
-        refuse_mask(attn_mask)
-        bad = not self.shift and (x.dim() != 3 or x.shape[1] < 1)
-        if bad: raise ValueError(f'expected tokens b n d with n ≥ 1, got {tuple(x.shape)}')
-        if sizes is not None and sizes.shape != x.shape[:-1]:
-            raise ValueError(f'sizes must be b n = {tuple(x.shape[:-1])}, got {tuple(sizes.shape)}')
-        return self._step(x).to(x.dtype)
-
     def extra_repr(self):
-        "Settings, and what it was built for."
-        built = 'not fitted'
-        if self.E is not None: built = f'width={self.C.shape[-3 if self.shift else -1]}, classes={len(self.gamma)}'
-        return f'eta={self.eta}, lam={self.lam}, eps={self.eps}, shift={self.shift}, {built}'
+        "Settings."
+        return f'eta={self.eta}, lam={self.lam}, eps={self.eps}, shift={self.shift}'
+
+# %% ../../nbs/10_redunet.ipynb #39adfb70
+@patch
+@torch.no_grad()
+def fit(self:ReduLayer,
+    Z:Tensor,       # features `n d`, or signals `n c t`, `n c h w`
+    labels:Tensor,  # classes 0 … k−1 `n`, each of them present
+):
+    "Set the operators to those of the labelled features; returns the layer."
+    if Z.dim() != 2 + self.shift or labels.shape != Z.shape[:1]:
+        raise ValueError(f'expected features n d, n c t or n c h w by shift and n labels, got {tuple(Z.shape)}, {tuple(labels.shape)}')
+    classes = labels.unique().tolist()
+    if classes != [*range(len(classes))]: raise ValueError(f'labels must be 0 … k−1, each with a feature, got {classes}')
+    V, w, shifts = _rows(widen(Z), self.shift), Z.new_ones(len(Z)), Z[0, 0].numel()
+    E = _ridge_inverse(V, self.eps, w, shifts)
+    C = torch.stack([_ridge_inverse(V[..., labels == j, :], self.eps, w[labels == j], shifts) for j in classes])
+    if self.shift: E, C = torch.view_as_real(E), torch.view_as_real(C)
+    for name, t in (('E', E), ('C', C), ('gamma', labels.bincount().to(V.real.dtype) / len(labels))):
+        setattr(self, name, nn.Parameter(t.to(Z.dtype).contiguous()))
+    return self
+
+@patch
+def matrices(self:ReduLayer)->tuple:
+    "E `d d`, Cʲ `k d d`; for signals complex, one for each frequency: `*f c c`, `k *f c c`, f = `t` or `h w`."
+    if self.E is None: raise ValueError('this layer has no operators yet: call fit(Z, labels) or load a state dict first')
+    E, C = widen(self.E), widen(self.C)
+    return (torch.view_as_complex(E), torch.view_as_complex(C)) if self.shift else (E, C)
+
+@patch
+def _load_from_state_dict(self:ReduLayer, state, prefix, *args):
+    "A layer without operators takes their shapes from the state dict."
+    for name in ('E', 'C', 'gamma'):
+        t = state.get(prefix + name)
+        if t is not None and getattr(self, name) is None: setattr(self, name, nn.Parameter(torch.empty_like(t)))
+    nn.Module._load_from_state_dict(self, state, prefix, *args)
+
+# %% ../../nbs/10_redunet.ipynb #fe77cd1d
+@patch
+def _residuals(self:ReduLayer, Z):
+    "Rows `*f n c` of the features, CʲV `k *f n c`, and their lengths over all frequencies, ‖Cʲz‖ `k n`."
+    E, C = self.matrices()
+    found, made = (Z.shape[1:] if self.shift else Z.shape[-1:]), (E.shape[-1], *E.shape[:-2])
+    if found != made: raise ValueError(f'expected features of {made}, as this layer was built for, got {tuple(Z.shape)}')
+    V = _rows(widen(Z), self.shift)
+    R = V.unsqueeze(0) @ C.to(V.dtype)
+    return V, R, torch.linalg.vector_norm(R, dim=(*range(1, R.dim() - 2), -1))
+
+@patch
+def _step(self:ReduLayer, Z, Pi=None):
+    "η(Ez − Σ γ_jπ_jCʲz), with a given membership `k n` or the soft one"
+    with no_autocast(Z):
+        V, R, norms = self._residuals(Z)
+        if Pi is None: Pi = (-self.lam * norms).softmax(0)
+        w = (self.gamma.to(norms.dtype).unsqueeze(-1) * Pi).view(len(R), *[1] * (V.dim() - 2), -1, 1)
+        return self.eta * _unrows(V @ self.matrices()[0].to(V.dtype) - (w * R).sum(0), Z, self.shift)
+
+# %% ../../nbs/10_redunet.ipynb #7e0e1be9
+@patch
+def transform(self:ReduLayer,
+    Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
+)->Tensor:     # the same shape, each feature of unit length
+    "The next features: each plus its update, divided by its length."
+    return _unit(Z + self._step(Z), self.shift).to(Z.dtype)
+
+@patch
+def forward(self:ReduLayer,
+    x:Tensor,                # tokens `b n d`, or signals `n c t`, `n c h w`
+    *,
+    sizes:Tensor|None=None,  # how many tokens each row stands for `b n`; nothing depends on it here
+    attn_mask:None=None,     # any mask is refused
+)->Tensor:                   # the update η(Ez − Σ γ_jπ_jCʲz), same shape
+    "The update of each token, which a residual block adds to it."
+    refuse_mask(attn_mask)
+    if not self.shift: check_tokens(x, self.matrices()[0].shape[-1])
+    if sizes is not None: check_sizes(sizes, x)
+    return self._step(x).to(x.dtype)
+
+# %% ../../nbs/10_redunet.ipynb #67c0a4e1
+@patch
+def membership(self:ReduLayer,
+    x:Tensor,                # features `... n d`, or signals `n c t`, `n c h w`
+    sizes:Tensor|None=None,  # how many tokens each row stands for; nothing depends on it here
+)->Tensor:                   # `... k n`, over the classes a distribution
+    "Soft membership of each feature: the softmax of −λ‖Cʲz‖ over the classes."
+    Pi = (-self.lam * self._residuals(x)[-1]).softmax(0)
+    return Pi.view(-1, *x.shape[:-1 - self.shift]).movedim(0, -2)
+
+@patch
+def predict(self:ReduLayer,
+    Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
+)->Tensor:     # class of each `... n`
+    "The class whose ridge regression leaves the least of a feature: the nearest subspace, softly."
+    norms = self._residuals(Z)[-1]
+    return (self.gamma.to(norms.dtype).unsqueeze(-1) * norms).argmin(0).view(Z.shape[:-1 - self.shift])
+
+@patch
+def bases(self:ReduLayer)->Tensor|None:
+    "Orthonormal directions of each class `k d p`, p = d // k: the strongest of its features; None for signals."
+    if self.shift: return None
+    k, d, _ = self.C.shape
+    return torch.linalg.eigh(self.matrices()[1])[1][..., :max(1, d // k)].to(self.C.dtype)
+
+@patch
+def objective(self:ReduLayer,
+    x:Tensor,  # tokens `b n d`
+)->Tensor:     # `b`
+    "Rate reduction of the tokens under their soft membership: what a step is meant to raise."
+    return rate_reduction(x, self.membership(x).mT, self.eps)
 
 # %% ../../nbs/10_redunet.ipynb #3c016dd3
 class ReduNet(nn.Module):
@@ -269,56 +197,40 @@ class ReduNet(nn.Module):
         shift:int=0,     # 0: vectors `n d`; 1 or 2: signals `n c t` or images `n c h w`, equivariant to circular shifts
     ):
         super().__init__()
-        if depth < 0: raise ValueError(f'depth must be ≥ 0, got {depth}')
         self.layers = nn.ModuleList(ReduLayer(eta, lam, eps, shift) for _ in range(depth))
         self.head = ReduLayer(eta, lam, eps, shift)
 
     @torch.no_grad()
     def fit(self,
-        Z:Tensor,                      # features `n d`, or signals `n c t`, `n c h w`
-        labels:Tensor,                 # classes 0 … k−1 `n`, each of them present
-        sizes:Tensor|None=None,        # how many samples each row stands for `n`
-        membership:str='soft',         # how features move while building: 'soft' as new ones will, 'hard' by labels
-        callback:Callable|None=None,   # called with (layer, features) before each layer and at the end
-        verbose:bool=False,            # print the rate reduction of vectors at each of these moments
+        Z:Tensor,       # features `n d`, or signals `n c t`, `n c h w`
+        labels:Tensor,  # classes 0 … k−1 `n`, each of them present
     ):
         "Build all layers from these features; no training, no randomness. Returns the network."
-        if membership not in ('soft', 'hard'): raise ValueError(f"membership must be 'soft' or 'hard', got {membership!r}")
-        _check_features(Z)
-        hard, X = F.one_hot(_check_labels(Z, labels, sizes)[0]), self._start(Z)
-        for l, layer in enumerate([*self.layers, self.head]):
-            if callback is not None: callback(l, X)
-            if verbose: print(f'layer {l}: ΔR = {rate_reduction(X.flatten(1), hard.to(X), layer.eps):.4f} nats')
-            layer.fit(X, labels, sizes)
-            if layer is not self.head: X = layer._next(X, hard.mT.to(X) if membership == 'hard' else None)
+        X = _unit(Z, self.head.shift)
+        for layer in self.layers: X = layer.fit(X, labels).transform(X)
+        self.head.fit(X, labels)
         return self
-
-    def _start(self, Z):
-        "Features of unit length"
-        return _normalise(widen(Z), tuple(range(1, Z.dim())) if self.head.shift else -1).to(Z.dtype)
 
     def trajectory(self,
         Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
     ):             # yields depth + 1 tensors of the same shape
         "The features before the first layer (of unit length) and after each one."
-        _check_features(Z)
-        self.head._prepare(Z)
-        X = self._start(Z)
+        X = _unit(Z, self.head.shift)
         yield X
         for layer in self.layers:
-            X = layer._next(X)
+            X = layer.transform(X)
             yield X
 
     def forward(self,
         Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
-    )->Tensor:     # features after the last layer, the same shape
+    )->Tensor:     # the same shape
         "The features after the last layer."
         for X in self.trajectory(Z): pass
         return X
 
     def transform(self,
         Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
-    )->Tensor:     # features after the last layer, the same shape
+    )->Tensor:     # the same shape
         "The features after the last layer, without a gradient."
         with torch.no_grad(): return self(Z)
 

@@ -18,7 +18,6 @@ def run_experiment(
     data_dir:str=None,   # directory that holds the data (default: data)
     download:bool=False, # fetch the data if they aren't there
     device:str=None,     # cpu, cuda, cuda:1, mps (default: a GPU if there is one, else cpu)
-    threads:int=None,    # CPU threads (default: the recipe's; digits: 1)
     command='',          # what was typed, recorded beside each result
 ):                       # the results, see read_results; nothing for "list"
     "Run one of the papers' ablations, every variant from several seeds, and print means ± standard deviations."

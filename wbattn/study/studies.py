@@ -18,7 +18,7 @@ from fastai.torch_core import set_seed
 from ..checks import known
 from ..data import check_options, get_dls
 from ..look import BLUE, ORANGE, layer_rates, new_figure, operators
-from ..run.start import evaluate, pick_device, set_threads
+from ..run.runs import evaluate, pick_device
 from .variants import CholeskyECA, ablated_layers
 from ..train.callbacks import NonFiniteError
 from ..train.checkpoint import atomic_write, versions
@@ -189,11 +189,11 @@ def _step_sizes(model):
 
 class _History(Callback):
     "α and β as they start, and after every epoch."
-    name = 'history'
+    name, remove_on_fetch = 'history', True
     def before_fit(self):
-        if self.learn.fitting: self.epochs = [_step_sizes(self.model)]
+        self.epochs = [_step_sizes(self.model)]
     def after_epoch(self):
-        if self.learn.fitting: self.epochs.append(_step_sizes(self.model))
+        self.epochs.append(_step_sizes(self.model))
 
 def _by_layer(model, x):
     "R, Rc, entering, leaving: a mean over images for each layer, where the operator has them."
@@ -293,7 +293,7 @@ def _settings(o):
     def dls(seed): return get_dls(o.data, bs=base.bs, seed=seed, device=device, **{**base.data, **kwargs})
     sizes = sizes_for(o.data, dls(0).valid.one_batch()[0].shape[-1])
     recipe = base if o.epochs or not sizes.epochs else replace(base, epochs=study.longer*sizes.epochs)
-    if device.type == 'cpu': set_threads(o.threads or recipe.threads)
+    if device.type == 'cpu': torch.set_num_threads(recipe.threads or torch.get_num_threads())
     return device, sizes, recipe, dls
 
 def _one_line(row):

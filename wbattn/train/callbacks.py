@@ -7,23 +7,23 @@ __all__ = []
 
 # %% ../../nbs/55_callbacks.ipynb #41d093c3
 import math, time, torch, torch.nn.functional as F, warnings
-from accelerate import PartialState
-from accelerate.utils import gather_object, reduce
+from accelerate.utils import gather_object
 from torch.amp import GradScaler, autocast
 from fastai.callback.core import Callback, CancelFitException
 from fastai.callback.fp16 import MixedPrecision
 from fastai.callback.tracker import TerminateOnNaNCallback
 from fastai.callback.training import GradientAccumulation
 from fastai.distributed import DistributedTrainer
-from fastai.learner import AvgMetric, Metric, noop
+from fastai.learner import AvgLoss, AvgMetric, noop
 from fastai.losses import CrossEntropyLossFlat
-from fastai.metrics import top_k_accuracy
-from fastai.torch_core import find_bs, num_distrib, rank_distrib
+from fastai.metrics import accuracy, top_k_accuracy
+from fastai.torch_core import find_bs, num_distrib, rank_distrib, to_detach
 from fastcore.basics import patch, store_attr
 from fastprogress.fastprogress import format_time
 from timm.data import Mixup
 from timm.loss import BinaryCrossEntropy
 from timm.utils import ModelEmaV3, unwrap_model
+from ..losses import RateReductionLoss
 from .recipes import Recipe
 
 # %% ../../nbs/55_callbacks.ipynb #8e99c19a
@@ -33,21 +33,15 @@ class TargetLoss(CrossEntropyLossFlat):
         if targ.ndim < inp.ndim: return super().__call__(inp, targ, **kwargs)
         return F.cross_entropy(inp, targ.to(inp.dtype), reduction=self.reduction)
 
-# %% ../../nbs/55_callbacks.ipynb #0fd47766
-LOSSES = dict(
-    cross_entropy=lambda smoothing: TargetLoss(label_smoothing=smoothing),
-    bce=lambda smoothing: BinaryCrossEntropy(smoothing=smoothing)) # a recipe's `loss` → label smoothing → function
-
-# %% ../../nbs/55_callbacks.ipynb #8ba54336
 class Mix(Callback):
     "timm's mixup and cutmix on training batches."
     run_valid, order = False, 9.5 # after `CastToTensor`, before mixed precision
     def __init__(self,
-        recipe:Recipe,   # its mixup, cutmix, mix_prob, mix_switch_prob and label_smoothing are used
+        recipe:Recipe,   # its mixup, cutmix, mixup_prob, mixup_switch_prob and smoothing are used
         num_classes:int, # of the data
     ):
-        self.mixup = Mixup(recipe.mixup, recipe.cutmix, prob=recipe.mix_prob, switch_prob=recipe.mix_switch_prob,
-                           label_smoothing=recipe.label_smoothing, num_classes=num_classes)
+        self.mixup = Mixup(recipe.mixup, recipe.cutmix, prob=recipe.mixup_prob, switch_prob=recipe.mixup_switch_prob,
+                           label_smoothing=recipe.smoothing, num_classes=num_classes)
     def before_batch(self):
         x, y = self.mixup(self.x, self.y)
         self.learn.xb, self.learn.yb = (x,), (y,)
@@ -66,12 +60,11 @@ def token_loss(
 # %% ../../nbs/55_callbacks.ipynb #12de51f0
 class TokenLabels(Callback):
     "Add the loss of the tokens to that of the image."
-    run_valid, order = False, 9 # before `Mix`
+    run_valid, remove_on_fetch, order = False, True, 5 # before accumulation divides the loss, and before `Mix`
     def __init__(self,
         weight=1., # of the tokens' loss
     ): self.weight = weight
-    def before_fit(self):
-        if self.learn.fitting: self.hook = unwrap_model(self.model).norm.register_forward_hook(self._keep)
+    def before_fit(self): self.hook = unwrap_model(self.model).norm.register_forward_hook(self._keep)
     def _keep(self, norm, inputs, tokens): self.tokens = tokens
     def before_batch(self):
         if len(self.yb) != 2: raise ValueError('token_labels needs masks beside images and labels, such as those of scenes with masks=True')
@@ -82,8 +75,31 @@ class TokenLabels(Callback):
         shown = F.max_pool2d(self.masks.float().unsqueeze(1), patch).flatten(1).long()
         scores = model.head(self.tokens[:, -shown.shape[1]:])
         self.learn.loss_grad = self.loss_grad + self.weight*token_loss(scores, shown)
-    def after_fit(self):
-        if self.learn.fitting: self.hook.remove()
+    def after_fit(self): self.hook.remove()
+
+# %% ../../nbs/55_callbacks.ipynb #b459286e
+class RateLoss(Callback):
+    "Add −ΔR of the features that the head reads to the loss."
+    run_valid, remove_on_fetch, order = False, True, 5 # before accumulation divides the loss
+    def __init__(self,
+        probe=False, # cut the head's gradient off: the features learn by −ΔR alone
+    ): self.probe, self.rate = probe, RateReductionLoss()
+    def before_fit(self): self.hook = unwrap_model(self.model).get_classifier().register_forward_pre_hook(self._keep)
+    def _keep(self, head, inputs):
+        self.features = inputs[0]
+        return (inputs[0].detach(),) if self.probe else None
+    def after_loss(self): self.learn.loss_grad = self.loss_grad + self.rate(self.features, self.y)
+    def after_fit(self): self.hook.remove()
+
+# %% ../../nbs/55_callbacks.ipynb #0fd47766
+def _cross_entropy(recipe): return TargetLoss(label_smoothing=recipe.smoothing)
+def _binary(recipe): return BinaryCrossEntropy(smoothing=recipe.smoothing)
+
+LOSSES = {
+    'ce': (_cross_entropy, None),
+    'bce': (_binary, None),
+    'ce+rate': (_cross_entropy, lambda: RateLoss()),
+    'mcr2': (_cross_entropy, lambda: RateLoss(probe=True))} # a recipe's `loss` → its function, a callback that adds to it
 
 # %% ../../nbs/55_callbacks.ipynb #a08ada73
 class Amp(MixedPrecision):
@@ -94,7 +110,6 @@ class Amp(MixedPrecision):
         self.autocast = autocast(device, dtype=torch.float16 if half else torch.bfloat16)
         self.learn.scaler, self.scales = GradScaler(device, enabled=half), []
 
-# %% ../../nbs/55_callbacks.ipynb #33abb5c1
 def amp_mode(
     amp:str, # 'auto', 'bf16', 'fp16' or 'none'
     device,  # where the model will be
@@ -106,15 +121,13 @@ def amp_mode(
     if device.type != 'cuda': return None
     return 'bf16' if torch.cuda.is_bf16_supported() else 'fp16'
 
-# %% ../../nbs/55_callbacks.ipynb #a20f495e
 class Compile(Callback):
     "Compile the model for the time of a fit."
-    order = -2 # on its device, but not yet wrapped
+    order, remove_on_fetch = -2, True # on its device, but not yet wrapped
     def __init__(self,
         backend='inductor', # of torch.compile
     ): self.backend = backend
-    def before_fit(self):
-        if self.learn.fitting: self.model.compile(backend=self.backend)
+    def before_fit(self): self.model.compile(backend=self.backend)
     def after_fit(self): unwrap_model(self.model)._compiled_call_impl = None # torch has no public way back
 
 # %% ../../nbs/55_callbacks.ipynb #c9dfc265
@@ -124,16 +137,6 @@ def gather(
     "`x` of all processes."
     return gather_object([x]) if torch.distributed.is_initialized() else [x]
 
-# %% ../../nbs/55_callbacks.ipynb #2abd2795
-def sum_over_processes(
-    *xs # numbers
-)->tuple: # float64 tensors, or `xs` themselves where there is one process
-    "Each number summed over all processes."
-    if not torch.distributed.is_initialized(): return xs
-    xs = torch.stack([torch.as_tensor(x, dtype=torch.float64).to(PartialState().device) for x in xs])
-    return reduce(xs, 'sum').unbind()
-
-# %% ../../nbs/55_callbacks.ipynb #f959f2e9
 def leave_together():
     "Wait until every process has come to this point, then close the connections."
     if not torch.distributed.is_initialized(): return
@@ -153,59 +156,69 @@ class ShardedDL:
         self.world = world or num_distrib()
     def __getattr__(self, name): return getattr(self.__dict__['dl'], name)
     def __len__(self):
-        if self.dl.drop_last: return self.dl.n // (self.dl.bs*self.world)
-        return math.ceil(math.ceil(self.dl.n / self.world) / self.dl.bs)
-
-# %% ../../nbs/55_callbacks.ipynb #e994f48c
-@patch
-def _share(self:ShardedDL, idxs):
-    "This process's part of an epoch."
-    self.n = len(idxs)
-    if self.dl.shuffle and getattr(self.dl, 'repeats', 1) > 1: # they come share after share
-        return idxs[self.rank*(self.n//self.world):][:len(self)*self.dl.bs]
-    if self.dl.drop_last: idxs = idxs[:len(self)*self.dl.bs*self.world]
-    else: idxs = [idxs[i % self.n] for i in range(math.ceil(self.n/self.world)*self.world)]
-    return idxs[self.rank::self.world]
-
-# %% ../../nbs/55_callbacks.ipynb #8e2cb9c4
-@patch
-def __iter__(self:ShardedDL):
-    all_idxs, self.seen = self.dl.get_idxs, 0
-    self.dl.get_idxs = lambda: self._share(list(all_idxs())) # of the instance, for the time of an epoch
-    try:
-        for b in self.dl:
-            self.seen += find_bs(b)
-            yield b
-    finally: del self.dl.get_idxs
-
-# %% ../../nbs/55_callbacks.ipynb #43181ba9
-@patch
-def num_valid(self:ShardedDL,
-    n:int, # items of the current batch
-)->int:
-    "How many of them are not filling."
-    if self.dl.drop_last: return n
-    mine = math.ceil((self.n - self.rank) / self.world)
-    return min(max(mine - (self.seen - n), 0), n)
+        if self.dl.drop_last: return self.dl.n//(self.dl.bs*self.world)
+        return math.ceil((self.dl.n - self.rank)/self.world/self.dl.bs)
+    def __iter__(self):
+        all_idxs = self.dl.get_idxs
+        self.dl.get_idxs = lambda: self._share(list(all_idxs())) # of the instance, for the time of an epoch
+        try: yield from self.dl
+        finally: del self.dl.get_idxs
+    def _share(self, idxs):
+        size = len(self)*self.dl.bs
+        if self.dl.shuffle and getattr(self.dl, 'repeats', 1) > 1: # they come share after share
+            return idxs[self.rank*(len(idxs)//self.world):][:size]
+        return idxs[self.rank::self.world][:size]
+    def to_detach(self,
+        b,           # a batch's numbers
+        cpu=True,    # on the CPU
+        gather=True, # (fastai's: from all processes)
+    ):
+        "The numbers of this process alone."
+        return to_detach(b, cpu, gather=False)
 
 # %% ../../nbs/55_callbacks.ipynb #1c2c902b
 class Distributed(DistributedTrainer):
     "fastai's callback, with our shares."
     def _wrap_dl(self, dl): return dl if isinstance(dl, ShardedDL) else ShardedDL(dl)
     def before_fit(self):
-        for dl in self.dls.loaders: # the same order of images in all processes
-            state = [dl.rng.getstate()]
-            torch.distributed.broadcast_object_list(state, src=0)
-            dl.rng.setstate(state[0])
+        for dl in self.dls.loaders: dl.rng.setstate(gather(dl.rng.getstate())[0]) # the same order of images in all
         super().before_fit()
+    def before_validate(self):
+        super().before_validate()
+        averaged = [self.ema.avg] if hasattr(self, 'ema') else []
+        for b in (b for m in (self.model, *averaged) for b in m.buffers()): torch.distributed.broadcast(b, 0)
 
-# %% ../../nbs/55_callbacks.ipynb #cc94a534
 class Accumulate(GradientAccumulation):
     "fastai's; processes exchange their gradients once per step."
     name = 'accumulate'
     def before_batch(self):
         if not hasattr(self.model, 'require_backward_grad_sync'): return
         self.model.require_backward_grad_sync = self.count + find_bs(self.yb) >= self.n_acc
+
+# %% ../../nbs/55_callbacks.ipynb #97f33bc6
+class SampleMean(AvgMetric):
+    "Mean of `func(pred, target)` over the images of all processes, each counted once."
+    @property
+    def value(self):
+        total, count = map(sum, zip(*gather((float(self.total), self.count))))
+        return total/count if count else None
+
+class SampleLoss(AvgLoss):
+    "Mean loss over the images of all processes, each counted once."
+    value = SampleMean.value
+
+class EMAMetric(SampleMean):
+    "The same of the averaged weights, in a fit; else the model is what it is."
+    def accumulate(self,
+        learn, # with an `ema` callback
+    ):
+        "Add a batch."
+        pred = learn.pred
+        if hasattr(learn, 'ema'): learn.pred = learn.ema.pred2
+        super().accumulate(learn)
+        learn.pred = pred
+    @property
+    def name(self): return f'ema_{super().name}'
 
 # %% ../../nbs/55_callbacks.ipynb #f7adec72
 def top5(
@@ -215,82 +228,34 @@ def top5(
     "Share of the images whose class is among the five likeliest."
     return top_k_accuracy(inp, targ, k=5)
 
-# %% ../../nbs/55_callbacks.ipynb #97f33bc6
-class SampleMean(AvgMetric):
-    "Mean of `func(pred, target)` over the images of all processes, each counted once."
-    def accumulate(self,
-        learn, # with the batch, its predictions and its loader
-    ):
-        "Add a batch."
-        n = find_bs(learn.yb)
-        if hasattr(learn.dl, 'num_valid'): n = learn.dl.num_valid(n) # without what fills up the shares
-        if not n: return
-        self.total += self.func(learn.pred[:n], *(y[:n] for y in learn.yb)).detach() * n
-        self.count += n
-    @property
-    def value(self):
-        total, count = sum_over_processes(self.total, self.count)
-        return total/count if count else None
+class Bits:
+    "Cross-entropy of a text in bits per byte, or per token where bytes are not known."
+    def __init__(self,
+        size, # bytes per token, or None
+    ): self.size, self.__name__ = size or 1, 'bits_per_byte' if size else 'bits_per_token'
+    def __call__(self, pred, y): return F.cross_entropy(pred.flatten(0, 1), y.flatten())/math.log(2)/self.size
 
-# %% ../../nbs/55_callbacks.ipynb #eb084f05
-class SampleLoss(SampleMean):
-    "Mean loss over the images of all processes, each counted once."
-    name = 'loss'
-    def __init__(self): self.func = self.loss_of
-    def accumulate(self,
-        learn, # with the batch, its predictions and its loader
-    ):
-        "Add a batch."
-        self.learn = learn
-        try: super().accumulate(learn)
-        finally: self.learn = None # a metric that is exported carries no Learner
-    def loss_of(self,
-        pred, # of the images that count
-        *y    # their targets
-    ):
-        "The loss that was computed, or computed again where part of the batch is filling."
-        whole = len(pred) == len(self.learn.pred)
-        return (self.learn.loss if whole else self.learn.loss_func(pred, *y)).mean()
+METRICS = dict(accuracy=lambda dls: accuracy, top5=lambda dls: top5,
+               bits_per_byte=lambda dls: Bits(dls.bytes_per_token)) # name in a task → DataLoaders → function
 
 # %% ../../nbs/55_callbacks.ipynb #a5b28569
 class EMA(Callback):
     "timm's exponential moving average of the weights, evaluated beside them."
-    order = 55
+    order, remove_on_fetch = 55, True
     def __init__(self,
         decay=0.99,  # of the average, per step
         warmup=True, # the decay grows to that
         final=True,  # after the fit, the model holds the average
-    ): self.decay, self.warmup, self.final, self.avg, self.steps = decay, warmup, final, None, 0
+    ): store_attr()
     def before_fit(self):
-        if not self.learn.fitting or self.avg is not None: return
-        self.avg = ModelEmaV3(unwrap_model(self.model), self.decay, use_warmup=self.warmup)
+        self.avg, self.steps = ModelEmaV3(unwrap_model(self.model), self.decay, use_warmup=self.warmup), 0
     def after_step(self):
         self.steps += 1
         self.avg.update(unwrap_model(self.model), step=self.steps)
     def after_pred(self): # in mixed precision, too, this comes before autocasting ends
-        if self.learn.fitting and not self.training: self.pred2 = self.avg.module(*self.xb).float()
+        if not self.training: self.pred2 = self.avg.module(*self.xb).float()
     def after_fit(self):
-        if self.learn.fitting and self.final: unwrap_model(self.model).load_state_dict(self.avg.module.state_dict())
-
-# %% ../../nbs/55_callbacks.ipynb #2a351eaa
-class EMAMetric(Metric):
-    "A metric of the averaged weights."
-    def __init__(self,
-        metric:Metric, # the same of the weights themselves
-    ): self.metric = metric
-    def reset(self): self.metric.reset()
-    def accumulate(self,
-        learn, # with an `ema` callback
-    ):
-        "Add a batch."
-        pred = learn.pred
-        if learn.fitting: learn.pred = learn.ema.pred2 # else the model is what it is
-        self.metric.accumulate(learn)
-        learn.pred = pred
-    @property
-    def value(self): return self.metric.value
-    @property
-    def name(self): return f'ema_{self.metric.name}'
+        if self.final: unwrap_model(self.model).load_state_dict(self.avg.module.state_dict())
 
 # %% ../../nbs/55_callbacks.ipynb #b1d2e47e
 class NonFiniteError(FloatingPointError, ValueError):
@@ -298,8 +263,8 @@ class NonFiniteError(FloatingPointError, ValueError):
 
 class StopOnNonFinite(TerminateOnNaNCallback):
     "Stop at the first loss that is not finite, and say where."
+    remove_on_fetch = True
     def after_batch(self):
-        if not self.learn.fitting: return
         try: super().after_batch()
         except CancelFitException:
             finite = all(x.isfinite().all() for x in self.xb if x.is_floating_point())
@@ -311,49 +276,40 @@ class StopOnNonFinite(TerminateOnNaNCallback):
 # %% ../../nbs/55_callbacks.ipynb #cf374ebd
 class Speed(Callback):
     "Images per second and the time left: in the progress bar, or in lines for output that is no terminal."
-    order, rate = 60.5, 0. # after the progress bar has written its comment
+    order, remove_on_fetch, rate = 60.5, True, 0. # after the progress bar has written its comment
     def __init__(self,
         lines=False, # print lines
         every=60.,   # seconds between those within an epoch
     ): store_attr()
     def before_fit(self):
-        if not self.learn.fitting: return
         self.began = self.said = time.perf_counter()
         self.old_logger = self.learn.logger
         if self.lines and self.old_logger is not noop: self.learn.logger = self._epoch_line
-    def after_fit(self):
-        if self.learn.fitting: self.learn.logger = self.old_logger
+    def after_fit(self): self.learn.logger = self.old_logger
     def before_train(self): self.start, self.n = time.perf_counter(), 0
     def after_batch(self):
-        if not self.learn.fitting: return
         if self.training: self._count()
-        if self.lines and time.perf_counter() - self.said >= self.every and not rank_distrib(): self._batch_line()
-
-# %% ../../nbs/55_callbacks.ipynb #b3604394
-@patch
-def _count(self:Speed):
-    self.n += find_bs(self.learn.xb)*max(1, num_distrib())
-    self.rate = self.n/max(time.perf_counter() - self.start, 1e-9)
-    bar = getattr(getattr(self, 'progress', None), 'pbar', None)
-    if bar is not None: bar.comment = f"{getattr(bar, 'comment', '')} {self.rate:,.0f} images/s"
-
-@patch
-def left(self:Speed)->str:
-    "The time that the rest of the fit takes at its pace until now."
-    first = self.learn.first_epoch/self.n_epoch
-    done = self.learn.pct_train - first
-    return format_time((time.perf_counter() - self.began)*max(1 - first - done, 0)/done) if done > 0 else '?'
+        if self.lines and time.perf_counter() - self.said >= self.every and not rank_distrib():
+            self._say(self.epoch, f"{'training' if self.training else 'validation'} {self.iter + 1}/{self.n_iter}")
+    def _count(self):
+        self.n += find_bs(self.learn.xb)*max(1, num_distrib())
+        self.rate = self.n/max(time.perf_counter() - self.start, 1e-9)
+        if hasattr(self, 'progress'): self.progress.pbar.comment += f" {self.rate:,.0f} images/s"
 
 # %% ../../nbs/55_callbacks.ipynb #2c320ed8
 @patch
-def _epoch_line(self:Speed, log):
-    self.said = time.perf_counter()
-    items = [f'{n} {v:.4f}' if isinstance(v, float) else f'{n} {v}' for n, v in zip(self.recorder.metric_names, log)]
-    left = f"  left {self.left()}" if log[0] + 1 < self.n_epoch else ''
-    print(f"epoch {log[0] + 1}/{self.n_epoch}  {'  '.join(items[1:])}  {self.rate:.0f} images/s{left}", flush=True)
+def left(self:Speed)->str:
+    "The time that the rest of the fit takes at its pace until now."
+    done = self.learn.pct_train - self.learn.first_epoch/self.n_epoch
+    rest = max(1 - self.learn.pct_train, 0)
+    return format_time((time.perf_counter() - self.began)*rest/done) if done > 0 else '?'
 
 @patch
-def _batch_line(self:Speed):
+def _say(self:Speed, epoch, what):
     self.said = time.perf_counter()
-    doing = f"step {self.iter + 1}/{self.n_iter}" if self.training else f"validation {self.iter + 1}/{self.n_iter}"
-    print(f"  epoch {self.epoch + 1}/{self.n_epoch}, {doing}: {self.rate:.0f} images/s, left {self.left()}", flush=True)
+    print(f"epoch {epoch + 1}/{self.n_epoch}  {what}  {self.rate:.0f} images/s  left {self.left()}", flush=True)
+
+@patch
+def _epoch_line(self:Speed, log):
+    numbers = zip(self.recorder.metric_names[1:], log[1:])
+    self._say(log[0], '  '.join(f'{n} {v:.4f}' if isinstance(v, float) else f'{n} {v}' for n, v in numbers))

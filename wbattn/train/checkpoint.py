@@ -9,8 +9,10 @@ __all__ = ['Checkpoint', 'load_checkpoint', 'CSVLog', 'read_log']
 import json, os, platform, random, shutil, time
 import numpy as np, pandas as pd, torch
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from fastai.callback.core import Callback
+from fastai.callback.tracker import TrackerCallback
 from fastai.torch_core import rank_distrib
 from fastcore.basics import patch
 from timm.utils import unwrap_model
@@ -31,7 +33,6 @@ def atomic_write(
         raise OSError(f"can't write {str(path)!r}: {getattr(e, 'strerror', None) or str(e).splitlines()[0]}") from None
     finally: tmp.unlink(missing_ok=True)
 
-# %% ../../nbs/57_checkpoint.ipynb #281b4e3e
 def write_json(
     path, # of a file
     o,    # plain values
@@ -48,19 +49,15 @@ def read_json(
     except ValueError as e: raise ValueError(f"{str(path)!r} is no JSON: {e}") from None
 
 # %% ../../nbs/57_checkpoint.ipynb #6bbdc408
-def _own_rng(dl): return dl.__dict__.get('dl', dl).rng # a share's generator is that of the whole
-
 def rng_state(
     dls=None, # DataLoaders, whose generators are included
 )->dict:      # of plain Python values and tensors
     "States of all random number generators a run draws from."
     name, keys, *rest = np.random.get_state()
-    return dict(python=random.getstate(), torch=torch.get_rng_state(),
-        numpy=[name, torch.from_numpy(keys.astype(np.int64)), *rest],
+    return dict(python=random.getstate(), torch=torch.get_rng_state(), numpy=(name, keys.tolist(), *rest),
         cuda=[torch.cuda.get_rng_state()] if torch.cuda.is_initialized() else [], # of this process's GPU
-        loaders=[_own_rng(dl).getstate() for dl in dls.loaders] if dls else [])
+        loaders=[dl.rng.getstate() for dl in dls.loaders] if dls else [])
 
-# %% ../../nbs/57_checkpoint.ipynb #302934c8
 def set_rng_state(
     state:dict, # what rng_state returned
     dls=None,   # the same DataLoaders
@@ -68,10 +65,9 @@ def set_rng_state(
     "Put back the states of all random number generators."
     random.setstate(state['python'])
     torch.set_rng_state(state['torch'])
-    name, keys, *rest = state['numpy']
-    np.random.set_state((name, keys.numpy().astype(np.uint32), *rest))
+    np.random.set_state(state['numpy'])
     if state['cuda'] and torch.cuda.is_available(): torch.cuda.set_rng_state(state['cuda'][0])
-    for dl, o in zip(dls.loaders if dls else (), state['loaders']): _own_rng(dl).setstate(o)
+    for dl, o in zip(dls.loaders if dls else (), state['loaders']): dl.rng.setstate(o)
 
 # %% ../../nbs/57_checkpoint.ipynb #a7e69742
 def learner_state(
@@ -83,7 +79,6 @@ def learner_state(
         scaler=scaler.state_dict() if scaler else None, smooth_loss=(smooth.count, float(smooth.val)),
         ema=(ema.avg.module.state_dict(), ema.steps) if ema else None)
 
-# %% ../../nbs/57_checkpoint.ipynb #d9e19734
 def load_learner_state(
     learn,      # a Learner whose fit begins
     state:dict, # what learner_state returned
@@ -98,36 +93,38 @@ def load_learner_state(
     smooth, (count, value) = learn.recorder.smooth_loss, state['smooth_loss']
     smooth.count, smooth.val = count, torch.tensor(value)
 
-# %% ../../nbs/57_checkpoint.ipynb #39ee6ed6
 def versions()->dict:
     "Versions of Python and of the libraries a run depends on."
-    import einops, fastai, sklearn, timm, torchvision, wbattn
-    libs = wbattn, torch, torchvision, fastai, timm, einops, np, sklearn
-    names = {'sklearn': 'scikit_learn'}
-    return {'python': platform.python_version()} | {
-        names.get(m.__name__, m.__name__): str(getattr(m, '__version__', '?')) for m in libs}
+    libs = 'wbattn', 'torch', 'torchvision', 'fastai', 'timm', 'einops', 'numpy', 'sklearn'
+    return {'python': platform.python_version()} | {n: str(import_module(n).__version__) for n in libs}
 
 # %% ../../nbs/57_checkpoint.ipynb #ca29493b
-class Checkpoint(Callback):
+class Checkpoint(TrackerCallback):
     "Write all that decides the rest of a run, before the first epoch and at the end of each."
-    order, remove_on_fetch = 95, True
+    order = 95
     def __init__(self,
         path,              # file of the newest checkpoint; `best.pt` goes beside it
         info:dict=None,    # plain values, stored along (arch, data, recipe, seed, …)
         state:dict=None,   # a loaded checkpoint to continue from
         monitor='accuracy' # the metric whose highest value is the best
-    ): self.path, self.info, self.state, self.monitor, self.best = Path(path), info or {}, state, monitor, None
+    ):
+        super().__init__(monitor)
+        self.path, self.info, self.state = Path(path), info or {}, state
     def before_fit(self):
-        if not self.learn.fitting: return
+        super().before_fit()
         if self.state is None: return self.save(0)
         load_learner_state(self.learn, self.state)
         self.best = self.state['best']
     def before_epoch(self):
-        if not self.learn.fitting or self.state is None: return
+        if self.state is None: return
         states, self.state = self.state['rng'], None
         set_rng_state(states[rank_distrib() % len(states)], self.dls)
+    def after_epoch(self):
+        super().after_epoch()
+        self.save(self.epoch + 1)
+        if self.new_best and not rank_distrib():
+            atomic_write(self.path.with_name('best.pt'), partial(shutil.copyfile, self.path))
 
-# %% ../../nbs/57_checkpoint.ipynb #2a8156ed
 @patch
 def save(self:Checkpoint,
     epoch:int,     # finished epochs
@@ -136,22 +133,7 @@ def save(self:Checkpoint,
     rng = gather(rng_state(self.dls))
     if rank_distrib(): return
     state = learner_state(self.learn) | dict(epoch=epoch, rng=rng, best=self.best, info=self.info, versions=versions())
-    atomic_write(self.path, lambda f: torch.save(state, f))
-
-@patch
-def after_epoch(self:Checkpoint):
-    "Save; if the epoch is the best so far, under a second name, too."
-    if not self.learn.fitting: return
-    value = dict(zip(self.recorder.metric_names[1:-1], self.recorder.values[-1])).get(self.monitor)
-    better = value is not None and (self.best is None or value > self.best[0])
-    if better: self.best = float(value), self.epoch + 1
-    self.save(self.epoch + 1)
-    if better and not rank_distrib(): atomic_write(self.path.with_name('best.pt'), lambda f: _link(self.path, f))
-
-def _link(src, dst):
-    dst.unlink(missing_ok=True)
-    try: os.link(src, dst)
-    except OSError: shutil.copyfile(src, dst)
+    atomic_write(self.path, partial(torch.save, state))
 
 # %% ../../nbs/57_checkpoint.ipynb #f9cab05d
 _parts = {'model', 'opt', 'scaler', 'smooth_loss', 'ema', 'epoch', 'rng', 'best', 'info', 'versions'}
@@ -165,14 +147,12 @@ def load_checkpoint(
     try: state = torch.load(path, map_location='cpu', weights_only=True)
     except Exception as e:
         raise ValueError(f"{str(path)!r} is no checkpoint of ours, or a damaged one: {type(e).__name__}") from e
-    if not isinstance(state, dict): raise ValueError(f"{str(path)!r} is no checkpoint, but a {type(state).__name__}")
-    wrong = sorted(map(str, _parts ^ state.keys()))
-    if wrong: raise ValueError(f"{str(path)!r} is no checkpoint of ours: missing or not ours: {', '.join(wrong[:4])}")
+    if not isinstance(state, dict) or state.keys() != _parts: raise ValueError(f"{str(path)!r} is no checkpoint of ours")
     return state
 
 # %% ../../nbs/57_checkpoint.ipynb #d35914ab
 class CSVLog(Callback):
-    "One line per epoch in a CSV file: epoch, losses, metrics, highest learning rate, seconds, images per second."
+    "One line per epoch in a CSV file: epoch, losses, metrics, learning rate, seconds, images per second."
     order, remove_on_fetch = 62, True
     def __init__(self,
         path, # of the file
@@ -183,16 +163,14 @@ class CSVLog(Callback):
         self.rows = [r for r in old if r['epoch'] <= first]
     def before_epoch(self): self.start = time.perf_counter()
     def after_epoch(self):
-        if not self.learn.fitting or rank_distrib(): return
-        row = dict(zip(['epoch', *self.recorder.metric_names[1:-1]], [self.epoch + 1, *self.recorder.values[-1]]))
-        seconds = round(time.perf_counter() - self.start, 2)
-        row |= dict(lr=max(h['lr'] for h in self.opt.hypers), seconds=seconds, images_per_s=round(self.speed.rate, 1))
-        self.rows.append(row)
+        if rank_distrib(): return
+        row = dict(zip(self.recorder.metric_names, [self.epoch + 1, *self.recorder.values[-1]]))
+        self.rows.append(row | dict(lr=self.opt.hypers[-1]['lr'], seconds=round(time.perf_counter() - self.start, 2),
+                                    images_per_s=round(self.speed.rate, 1)))
         atomic_write(self.path, partial(pd.DataFrame(self.rows).to_csv, index=False, float_format='%.6g'))
 
-# %% ../../nbs/57_checkpoint.ipynb #525ba0b7
 def read_log(
     path, # CSV file of CSVLog
-)->list:  # one dict of numbers per epoch
+)->list:  # one dict of numbers per epoch; what wasn't measured is left out
     "The log of a run."
     return [{k: v for k, v in row.items() if pd.notna(v)} for row in pd.read_csv(path).to_dict('records')]

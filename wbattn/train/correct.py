@@ -6,6 +6,7 @@
 __all__ = ['calibrate', 'learn_correction']
 
 # %% ../../nbs/59_correct.ipynb #6fd91167
+from contextlib import ExitStack
 from functools import partial
 import torch
 import torch.nn.functional as F
@@ -14,10 +15,10 @@ from fastai.callback.schedule import ParamScheduler, SchedCos
 from fastai.learner import Learner
 from fastai.losses import CrossEntropyLossFlat
 from fastai.optimizer import Adam
-from fastprogress.fastprogress import progress_bar
-from torch import Tensor, nn
-from ..models.corrections import LHAC, SHAC, scored
-from ..models.merging import MergePlan, MergeState, TokenMerger, _arch, second_half
+from torch import Tensor
+from ..models.corrections import Correction, queries_keys_values
+from ..models.layers import second_half
+from ..models.merging import MergePlan, MergeState, TokenMerger, _arch
 
 # %% ../../nbs/59_correct.ipynb #c12102de
 def pair_distortion(
@@ -36,82 +37,60 @@ def pair_distortion(
     return torch.where(same.unsqueeze(1), delta, 0.).sum((0, 2, 3)), same.sum()
 
 # %% ../../nbs/59_correct.ipynb #34a664be
-def _next_scores(blocks, layer, y):
-    "Queries, keys and scale that the layer after `layer` makes of rows after its attention"
-    z = second_half(blocks[layer], y)
-    s = scored[type(blocks[layer + 1].attn)](blocks[layer + 1].attn, blocks[layer + 1].norm1(z))
-    return s.q, s.k, s.q.shape[-1]**-0.5
-
 def _distortions(merger, x):
     "For each layer that follows a merge: its number, the sum of distortions `h`, how many pairs"
-    blocks, x = merger.model.blocks, merger._embed(x)
-    state = MergeState()
+    blocks, x, state = merger.model.blocks, merger._embed(x), MergeState()
     for layer in range(len(blocks) - 1):
         y, plan = merger._attend(layer, x, state)
+        x = second_half(blocks[layer], y if plan is None else plan.merge(y, state.sizes))
         if plan is not None:
-            m = plan.merge(y, state.sizes)
-            (q, k, scale), (qm, km, _) = _next_scores(blocks, layer, y), _next_scores(blocks, layer, m)
-            yield layer + 1, *pair_distortion(plan, q, k, qm, km, scale)
-            y = m
+            after = blocks[layer + 1]
+            (q, k, _), (qm, km, _) = (queries_keys_values(after.attn, after.norm1(z)) for z in (second_half(blocks[layer], y), x))
+            yield layer + 1, *pair_distortion(plan, q, k, qm, km, q.shape[-1]**-0.5)
         state = state.after(plan)
-        x = second_half(blocks[layer], y)
-
-# %% ../../nbs/59_correct.ipynb #b39b9e48
-def _images_of(batches, most):
-    "Images of batches, `most` of them at most"
-    seen = 0
-    for b in batches:
-        x = b[0] if isinstance(b, (tuple, list)) else b
-        x = x.as_subclass(Tensor)[:most - seen] if most else x.as_subclass(Tensor)
-        if len(x): yield x
-        seen += len(x)
-        if most and seen >= most: return
 
 # %% ../../nbs/59_correct.ipynb #982afc67
 @torch.no_grad()
 def calibrate(
     merger:TokenMerger,    # with correction='shac'
     batches,               # images `b c h w`, or tuples of images and labels: a loader without augmentation
-    most:int|None=None,    # images to use; None: all
-    progress:bool=True,    # show a bar
-)->SHAC:                   # the merger's correction, fitted
+)->Correction:             # the merger's correction, fitted
     "Measure the mean distortion of each layer and head."
     c, was = merger.correction, merger.training
-    if not isinstance(c, SHAC): raise ValueError(f"calibrate fits S-HAC, the merger has {c.kind!r}; make it with correction='shac'")
+    if c.kind != 'shac': raise ValueError(f"calibrate fits S-HAC, the merger has {c.kind!r}; make it with correction='shac'")
     c.distortion.zero_()                                   # measured under proportional attention
-    total, pairs = torch.zeros_like(c.distortion, dtype=torch.float64), torch.zeros(c.depth, dtype=torch.float64)
+    total, pairs = torch.zeros(c.depth, c.heads, dtype=torch.float64), torch.zeros(c.depth, 1)
     merger.eval()
     try:
-        for x in progress_bar(list(_images_of(batches, most)) if most else batches, display=progress):
+        for x in batches:
             x = (x[0] if isinstance(x, (tuple, list)) else x).as_subclass(Tensor)
             for layer, s, n in _distortions(merger, x.to(c.distortion.device)):
-                total[layer] += s.double()
+                total[layer] += s.cpu()
                 pairs[layer] += n.item()
     finally: merger.train(was)
     if pairs.sum() == 0: raise ValueError('no pair of tokens merged: calibration needs images, and r > 0 in a layer that is not the last')
-    c.distortion.copy_((total.cpu()/pairs.clamp_min(1).unsqueeze(1)).to(c.distortion))
+    c.distortion.copy_(total/pairs.clamp_min(1))
     c.fitted = dict(arch=_arch(merger.model), r=list(merger.rs))
     return c
 
 # %% ../../nbs/59_correct.ipynb #21588de0
 class DistillTargets(Callback):
-    "Keeps the model in evaluation mode; with a loss that wants them, brings the predictions of the unmerged model."
+    "Keeps the model in evaluation mode; if asked to, puts the predictions of the unmerged model in the labels' place."
     order = 10
+    def __init__(self,
+        replace:bool, # labels by predictions?
+    ): self.replace = replace
     def before_train(self): self.learn.model.model.eval()
     def before_batch(self):
-        if not isinstance(self.loss_func, DistillLoss): return
-        with torch.no_grad(): self.loss_func.target = self.learn.model.model(*self.xb).as_subclass(Tensor)
+        if not self.replace: return
+        with torch.no_grad(): self.learn.yb = (self.learn.model.model(*self.xb).as_subclass(Tensor).log_softmax(-1),)
 
-class DistillLoss(nn.Module):
-    "Divergence of the merged model's predictions from those of the unmerged one, in nats an image."
-    target = None
-    def forward(self,
-        pred:Tensor,   # logits `b c`
-        *labels,       # not needed
-    )->Tensor:
-        "KL(unmerged, merged), the mean over images."
-        pred = pred.as_subclass(Tensor).log_softmax(-1)
-        return F.kl_div(pred, self.target.log_softmax(-1), log_target=True, reduction='batchmean')
+def divergence(
+    pred:Tensor,   # logits of the merged model `b c`
+    target:Tensor, # log-probabilities of the unmerged one
+)->Tensor:         # nats an image
+    "KL(unmerged, merged), the mean over images."
+    return F.kl_div(pred.as_subclass(Tensor).log_softmax(-1), target, log_target=True, reduction='batchmean')
 
 # %% ../../nbs/59_correct.ipynb #9663da8e
 def learn_correction(
@@ -121,26 +100,24 @@ def learn_correction(
     target:str='model',    # 'model': the unmerged model's predictions; 'labels': cross-entropy with smoothing 0.1
     lr:float=1e-2,         # highest learning rate
     wd:float=.05,          # decoupled weight decay
-    cbs=(),                # further fastai callbacks
     progress:bool=True,    # show a bar
 )->Learner:                # that trained: its recorder has the losses
     "Train the merger's L-HAC through the merged model; the model's own weights stay."
-    if not isinstance(merger.correction, LHAC):
-        raise ValueError(f"learn_correction trains L-HAC, the merger has {merger.correction.kind!r}; "
-                         "make it with correction='lhac' or 'lhac-d'")
+    c = merger.correction
+    if not c.kind.startswith('lhac'):
+        raise ValueError(f"learn_correction trains L-HAC, the merger has {c.kind!r}; make it with correction='lhac' or 'lhac-d'")
     if target not in ('model', 'labels'): raise ValueError(f"target must be 'model' or 'labels', got {target!r}")
-    loss = DistillLoss() if target == 'model' else CrossEntropyLossFlat(label_smoothing=.1)
-    wanted = [p.requires_grad for p in merger.model.parameters()]
-    merger.model.requires_grad_(False)
-    learn = Learner(dls, merger, loss_func=loss, opt_func=partial(Adam, decouple_wd=True), wd=wd, cbs=[DistillTargets(), *cbs],
-                    splitter=lambda m: list(m.correction.parameters()))
+    loss = divergence if target == 'model' else CrossEntropyLossFlat(label_smoothing=.1)
+    learn = Learner(dls, merger, loss_func=loss, opt_func=partial(Adam, decouple_wd=True), wd=wd,
+        cbs=[DistillTargets(target == 'model'), ParamScheduler({'lr': SchedCos(lr, 1e-6)})], splitter=lambda m: list(c.parameters()))
+    trained = [p for p in merger.model.parameters() if p.requires_grad]
+    for p in trained: p.requires_grad_(False)
     try:
-        schedule = ParamScheduler({'lr': SchedCos(lr, 1e-6)})
-        if progress: learn.fit(epochs, lr, cbs=schedule)
-        else:
-            with learn.no_bar(), learn.no_logging(): learn.fit(epochs, lr, cbs=schedule)
+        with ExitStack() as quiet:
+            if not progress: quiet.enter_context(learn.no_bar()), quiet.enter_context(learn.no_logging())
+            learn.fit(epochs, lr)
     finally:
-        for p, w in zip(merger.model.parameters(), wanted): p.requires_grad_(w)
-    merger.correction.fitted = dict(arch=_arch(merger.model), r=list(merger.rs))
+        for p in trained: p.requires_grad_(True)
+    c.fitted = dict(arch=_arch(merger.model), r=list(merger.rs))
     merger.eval()
     return learn

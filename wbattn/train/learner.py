@@ -6,8 +6,8 @@
 __all__ = ['wb_learner']
 
 # %% ../../nbs/56_learner.ipynb #54775e49
-import math, numpy as np, sys, torch
-import torch.nn.functional as F
+import sys, torch
+from accelerate.utils import DistributedDataParallelKwargs
 from functools import partial
 from itertools import islice
 from torch import nn
@@ -19,18 +19,18 @@ from fastai.callback.training import GradientClip
 from fastai.data.core import DataLoaders
 from fastai.imports import IN_NOTEBOOK
 from fastai.learner import Learner, Metric
-from fastai.metrics import accuracy
 from fastai.optimizer import OptimWrapper
 from fastai.torch_core import num_distrib, rank_distrib
 from fastcore.basics import patch
 from fastcore.foundation import L
-from timm.optim import create_optimizer_v2, param_groups_layer_decay, param_groups_weight_decay
+from fastcore.xtras import ContextManagers
+from timm.optim import create_optimizer_v2, get_optimizer_info, param_groups_layer_decay, param_groups_weight_decay
+from ..checks import known
 from ..data import Task, task_of
-from ..models import create, fit_positions
-from ..models.weights import differences
+from ..models import check_weights, create, fit_positions
 from ..models.zoo import check_fits
-from .callbacks import (LOSSES, Accumulate, Amp, Compile, Distributed, EMA, EMAMetric, Mix, SampleLoss,
-    SampleMean, Speed, StopOnNonFinite, TokenLabels, amp_mode, top5)
+from .callbacks import (LOSSES, METRICS, Accumulate, Amp, Compile, Distributed, EMA, EMAMetric, Mix,
+    SampleLoss, SampleMean, Speed, StopOnNonFinite, TokenLabels, amp_mode)
 from .recipes import Recipe, get_recipe
 
 # %% ../../nbs/56_learner.ipynb #2dc6f94a
@@ -41,60 +41,52 @@ def param_groups(
 )->list:                    # groups with `decay`, `lr_scale` (the share of the learning rate) and `head`
     "Parameters without and with weight decay; one pair per layer if rates differ by layer, and one for the head."
     exempt = tuple(getattr(model, 'no_weight_decay', tuple)())
-    if layer_decay == 1: groups = param_groups_weight_decay(model, 1., no_weight_decay_list=exempt)
-    else: groups = param_groups_layer_decay(model, 1., no_weight_decay_list=exempt, layer_decay=layer_decay)
-    of_head = {id(p) for p in getattr(model, 'head', nn.Identity()).parameters()}
-    def part(g, head): return [p for p in g['params'] if (id(p) in of_head) == head]
-    parts = [(g, head, part(g, head)) for head in (False, True) for g in groups]
-    return [dict(params=ps, decay=decay_all or g['weight_decay'] > 0, lr_scale=g.get('lr_scale', 1.), head=head)
-            for g, head, ps in parts if ps]
+    layered = partial(param_groups_layer_decay, layer_decay=layer_decay)
+    groups = (param_groups_weight_decay if layer_decay == 1 else layered)(
+        model, 1., no_weight_decay_list=exempt)
+    of_head = {id(p) for p in getattr(model, 'get_classifier', nn.Identity)().parameters()}
+    return [dict(params=params, decay=decay_all or bool(g['weight_decay']), lr_scale=g.get('lr_scale', 1.), head=head)
+            for head in (False, True) for g in groups
+            if (params := [p for p in g['params'] if (id(p) in of_head) == head])]
 
 # %% ../../nbs/56_learner.ipynb #def05a52
 class GroupOptim(OptimWrapper):
-    "A torch optimiser for fastai; groups with `decay=False` keep weight decay 0, `lr_scale` multiplies a group's rate."
-    def set_hyper(self,
-        k, # 'lr', 'wd', 'mom', …
-        v, # a number, one per group, or a slice of two
-    ):
-        "Set a number of all groups."
-        if not isinstance(v, slice): v = np.asarray(v, float).tolist() # plain numbers, not numpy's
-        super().set_hyper(k, v)
-        for g in self.opt.param_groups:
-            if k == 'wd' and not g.get('decay', True): g['weight_decay'] = 0.
-            if k == 'lr': g['lr'] *= g.get('lr_scale', 1.)
+    "A torch optimiser for fastai; a group's `lr_scale` and `decay` multiply what is set for all."
+    def _set_hyper(self, k, v):
+        scale = dict(lr='lr_scale', wd='decay').get(k)
+        super()._set_hyper(k, [float(x)*g.get(scale, 1) for g, x in zip(self.opt.param_groups, v)])
     @property
-    def hypers(self): # numbers only: these get logged
-        return [{k: v for k, v in h.items() if type(v) in (int, float)} for h in super().hypers]
+    def hypers(self): # as they were set: fit_one_cycle sets again what it reads here
+        return [h | dict(lr=h['lr']/h.get('lr_scale', 1)) for h in super().hypers]
 
-# %% ../../nbs/56_learner.ipynb #354e3eec
-def opt_func(
-    recipe:Recipe, # its opt, wd, moms, sqr_mom and opt_eps are used
-):                 # groups of parameters, lr → optimiser
+def make_optimizer(
+    groups,        # of param_groups
+    lr,            # learning rate
+    recipe:Recipe, # its opt, wd, opt_betas and opt_eps are used
+)->GroupOptim:
     "The recipe's optimiser, for fastai's Learner."
-    more = dict(eps=recipe.opt_eps, fused=True) if recipe.opt == 'adamw' else {}
-    def make(groups, lr):
-        betas = recipe.moms[0], recipe.sqr_mom
-        opt = GroupOptim(opt=create_optimizer_v2(list(groups), recipe.opt, lr=float(lr), betas=betas, **more))
-        opt.set_hypers(lr=lr, wd=recipe.wd)
-        return opt
-    return make
+    name, info = recipe.opt, get_optimizer_info(recipe.opt)
+    given = dict(fused=True) if name == 'adamw' else {}
+    if info.has_betas and info.num_betas == 2: given['betas'] = recipe.opt_betas
+    if info.has_eps: given['eps'] = recipe.opt_eps
+    opt = GroupOptim(opt=create_optimizer_v2(list(groups), name, lr=float(lr), momentum=recipe.opt_betas[0], **given))
+    opt.set_hypers(lr=lr, wd=recipe.wd)
+    return opt
 
 # %% ../../nbs/56_learner.ipynb #6c39644c
 class StepScheduler(ParamScheduler):
     "fastai's schedules, moved once per step of the optimiser."
     def before_batch(self):
-        if self.learn.iter % getattr(self.learn, 'accum', 1) == 0: super().before_batch()
+        if self.learn.iter % self.learn.accum == 0: super().before_batch()
 
-# %% ../../nbs/56_learner.ipynb #dfbc0bc1
 def _fall(name, lr, last, pct):
     "The learning rate behind a warm-up that takes the part `pct` of a run."
     if name == 'linear': return SchedLin(lr, last)
     if name == 'inverse_sqrt': return lambda part: lr*(pct/(pct + part*(1 - pct)))**0.5
     return SchedCos(lr, last)
 
-# %% ../../nbs/56_learner.ipynb #c16292cc
 def schedule(
-    recipe:Recipe,        # its schedule, warm-up, first and last rates are used
+    recipe:Recipe,        # its sched, warm-up, first and last rates are used
     lr:float=None,        # highest learning rate; None: the recipe's
     epochs:int=None,      # of the whole run; None: the recipe's
 )->StepScheduler:
@@ -102,24 +94,37 @@ def schedule(
     r, lr, epochs = recipe, lr or recipe.peak_lr, epochs or recipe.epochs
     pct = r.warmup if r.warmup_epochs is None else min(r.warmup_epochs/epochs, 0.5)
     pct = min(max(pct, 1e-9), 1 - 1e-6)
-    first = lr/r.div if r.warmup_lr is None else r.warmup_lr
-    last = lr/r.div_final if r.min_lr is None else r.min_lr
-    if r.schedule == 'one_cycle':
+    first = lr/25 if r.warmup_lr is None else r.warmup_lr
+    last = lr/1e5 if r.min_lr is None else r.min_lr
+    if r.sched == 'one_cycle':
         return StepScheduler(dict(lr=combined_cos(pct, first, lr, last), mom=combined_cos(pct, *r.moms)))
-    return StepScheduler(dict(lr=combine_scheds([pct, 1 - pct], [SchedLin(first, lr), _fall(r.schedule, lr, last, pct)])))
+    return StepScheduler(dict(lr=combine_scheds([pct, 1 - pct], [SchedLin(first, lr), _fall(r.sched, lr, last, pct)])))
 
 # %% ../../nbs/56_learner.ipynb #1a4caa53
 class WBLearner(Learner):
     "A fastai `Learner` that knows its recipe and can begin at any epoch."
-    recipe, arch, accum, fitting, first_epoch = None, None, 1, False, 0
+    recipe, arch, accum, first_epoch = None, None, 1, 0
     def fit(self,
-        *args,   # fastai's: epochs, lr, …
-        **kwargs # fastai's: wd, cbs, …
+        n_epoch,       # of the whole run
+        lr=None,       # learning rate
+        wd=None,       # weight decay
+        cbs=None,      # further callbacks
+        reset_opt=False, # with a new optimiser
+        start_epoch=0, # begin here: the schedule of the earlier epochs counts as done
     ):
-        "Train; meanwhile `fitting` is true."
-        self.fitting = True
-        try: return super().fit(*args, **kwargs)
-        finally: self.fitting = False
+        "Train."
+        self.first_epoch = start_epoch
+        try: super().fit(n_epoch, lr, wd, cbs, reset_opt)
+        finally: self.first_epoch = 0
+    def validation_context(self,
+        cbs=None,    # further callbacks
+        inner=False, # within a fit
+    )->ContextManagers:
+        "Evaluate without what belongs to training only."
+        def fit_only(cb): return getattr(cb, 'remove_on_fetch', False) and cb is not self.recorder
+        if inner: return super().validation_context(cbs, inner)
+        evaluate = super().validation_context(L(cbs).filter(fit_only, negate=True))
+        return ContextManagers([self.removed_cbs(self.cbs.filter(fit_only)), evaluate])
     @property
     def epoch_batches(self)->int:
         "Batches of an epoch: as many as make whole steps."
@@ -144,21 +149,19 @@ def all_batches(self:WBLearner):
     if not self.training: return Learner.all_batches(self)
     self.n_iter = self.epoch_batches
     if self.n_iter == 0:
-        raise ValueError(f"{len(self.dls.train)} batches an epoch don't make one step of accum={self.accum}")
+        raise ValueError(f"{len(self.dls.train)} batches an epoch don't make one step of grad_accum_steps={self.accum}")
     for i, b in enumerate(islice(self.dl, self.n_iter)): self.one_batch(i, b)
 
-# %% ../../nbs/56_learner.ipynb #0120db07
 @patch
 def fit_recipe(self:WBLearner,
     epochs:int=None,   # the recipe's unless given
     lr:float=None,     # the recipe's unless given
-    first_epoch:int=0, # begin here: the schedule of the earlier epochs counts as done
+    start_epoch:int=0, # begin here: the schedule of the earlier epochs counts as done
     cbs=None,          # further callbacks
 )->WBLearner:
     "Train as the recipe says."
-    epochs, lr, self.first_epoch = epochs or self.recipe.epochs, lr or self.recipe.peak_lr, first_epoch
-    try: self.fit(epochs, lr, cbs=[schedule(self.recipe, lr, epochs), *L(cbs)])
-    finally: self.first_epoch = 0
+    epochs, lr = epochs or self.recipe.epochs, lr or self.recipe.peak_lr
+    self.fit(epochs, lr, cbs=[schedule(self.recipe, lr, epochs), *L(cbs)], start_epoch=start_epoch)
     return self
 
 # %% ../../nbs/56_learner.ipynb #5d8c7b5d
@@ -171,11 +174,8 @@ def load_weights(
     head = (getattr(model, 'pretrained_cfg', None) or {}).get('classifier', 'head')
     of_head = {k for k in {*now, *state} if k.startswith(f'{head}.')}
     free = {k for k in of_head if k not in now or k not in state or state[k].shape != now[k].shape}
-    missing, extra, wrong = differences(state, now, free)
-    if missing or extra or wrong:
-        raise ValueError(f"weights of another model; missing: {missing[:4]}, extra: {extra[:4]}, "
-                         f"of another shape: {wrong[:4]}")
-    model.load_state_dict({k: v for k, v in state.items() if k in now and k not in free}, strict=False)
+    check_weights(state, model, "weights of another model", free)
+    model.load_state_dict({k: v for k, v in state.items() if k not in free}, strict=False)
 
 # %% ../../nbs/56_learner.ipynb #1d40c938
 KINDS = dict(text='wb_gpt_', sequences='wb_lra_') # what a model reads, by the beginning of its name; else images
@@ -186,12 +186,11 @@ def check_model(
 ):
     "Do model and data agree?"
     for k, v in task.model_args.items():
-        had, what = have(k, v), f'blocks of {v}' if k == 'block_size' else v
-        if isinstance(v, tuple): had = tuple(had) if isinstance(had, (tuple, list)) else (had,)*len(v)
-        if had != v and not (k == 'block_size' and (had == 0 or had > v)):
-            raise ValueError(f"{k}={had} in the model, but the data have {what}")
+        had, text = have(k, v), k == 'block_size'
+        if isinstance(v, tuple): had = tuple(had) if isinstance(had, (tuple, list)) else (had, had)
+        if had != v and not (text and (had == 0 or had > v)):
+            raise ValueError(f"{k}={had} in the model, but the data have {'blocks of '*text}{v}")
 
-# %% ../../nbs/56_learner.ipynb #979354db
 def make_model(
     name:str,     # in timm's registry
     task:Task,    # of the data
@@ -210,32 +209,6 @@ def make_model(
     if weights is not None: load_weights(model, weights)
     return model
 
-# %% ../../nbs/56_learner.ipynb #7b59aaac
-def _check_batches(train, recipe):
-    "Can the training loader give what the recipe needs?"
-    part = getattr(train, 'bs', 0)
-    if (recipe.mixup or recipe.cutmix) and part % 2:
-        raise ValueError(f"mixing pairs the images of a batch; a loader's batch of {part} is odd")
-    if recipe.accum > 1 and not train.drop_last:
-        raise ValueError(f"accum={recipe.accum} needs parts of equal size: a training loader with drop_last=True")
-
-# %% ../../nbs/56_learner.ipynb #70a006e7
-class Bits:
-    "Cross-entropy of a text in bits per byte, or per token where bytes are not known."
-    def __init__(self,
-        size, # bytes per token, or None
-    ): self.size, self.__name__ = size or 1, 'bits_per_byte' if size else 'bits_per_token'
-    def __call__(self, pred, y): return F.cross_entropy(pred.flatten(0, 1), y.flatten())/math.log(2)/self.size
-
-METRICS = dict(accuracy=lambda dls: accuracy, top5=lambda dls: top5,
-               bits_per_byte=lambda dls: Bits(dls.bytes_per_token)) # name in a task → DataLoaders → function
-
-def _metrics(metrics, recipe):
-    "Exact means; those of the averaged weights beside them."
-    metrics = [m if isinstance(m, Metric) else SampleMean(m) for m in L(metrics)]
-    if not recipe.ema: return metrics
-    return metrics + [EMAMetric(SampleMean(m.func)) for m in metrics if isinstance(m, SampleMean)]
-
 # %% ../../nbs/56_learner.ipynb #3769dce4
 def recipe_cbs(
     recipe:Recipe, # what it asks for
@@ -244,26 +217,43 @@ def recipe_cbs(
     device,      # where the model will be
 )->list:
     "The callbacks that a recipe asks for."
-    r, amp = recipe, amp_mode(recipe.amp, torch.device(device))
+    r, amp, add_to_loss = recipe, amp_mode(recipe.amp, torch.device(device)), LOSSES[recipe.loss][1]
     asked = [
+        (add_to_loss,         add_to_loss),
         (r.token_labels,      lambda: TokenLabels(r.token_labels)),
         (r.mixup or r.cutmix, lambda: Mix(r, classes)),
-        (r.accum > 1,         lambda: Accumulate(part*r.accum)),
-        (r.clip,              lambda: GradientClip(r.clip)),
-        (r.ema,               lambda: EMA(r.ema, r.ema_warmup, r.ema_final)),
+        (r.grad_accum_steps > 1, lambda: Accumulate(part*r.grad_accum_steps)),
+        (r.clip_grad,         lambda: GradientClip(r.clip_grad)),
+        (r.model_ema_decay,   lambda: EMA(r.model_ema_decay, r.model_ema_warmup, r.ema_final)),
         (r.channels_last,     ChannelsLast),
-        (r.compile,           lambda: Compile('inductor' if r.compile is True else r.compile)),
+        (r.torchcompile,      lambda: Compile('inductor' if r.torchcompile is True else r.torchcompile)),
         (amp,                 lambda: Amp(amp))]
     return [make() for wanted, make in asked if wanted]
 
-# %% ../../nbs/56_learner.ipynb #5ebc1a8b
-def _report(learn):
-    "A progress bar where one can be shown, lines elsewhere, nothing in other processes than the first."
-    lines = not (IN_NOTEBOOK or sys.stdout.isatty())
-    if rank_distrib() or lines: learn.remove_cb(ProgressCallback)
-    learn.add_cb(Speed(lines))
+def _check_batches(train, recipe):
+    "Can the training loader give what the recipe needs?"
+    part = getattr(train, 'bs', 0)
+    if (recipe.mixup or recipe.cutmix) and part % 2:
+        raise ValueError(f"mixing pairs the images of a batch; a loader's batch of {part} is odd")
+    if recipe.grad_accum_steps > 1 and not train.drop_last:
+        raise ValueError(f"grad_accum_steps={recipe.grad_accum_steps} needs a training loader with drop_last=True")
 
-# %% ../../nbs/56_learner.ipynb #93d160b1
+# %% ../../nbs/56_learner.ipynb #ce93f4ec
+def _learner(dls, model, recipe, loss, metrics, device):
+    "With loss, optimiser, metrics and report."
+    groups = partial(param_groups, layer_decay=recipe.layer_decay, decay_all=recipe.decay_all)
+    exact = [m if isinstance(m, Metric) else SampleMean(m) for m in L(metrics)]
+    if recipe.model_ema_decay: exact += [EMAMetric(m.func) for m in exact if isinstance(m, SampleMean)]
+    lines = not (IN_NOTEBOOK or sys.stdout.isatty())
+    learn = WBLearner(dls, model, loss_func=loss, opt_func=partial(make_optimizer, recipe=recipe), splitter=groups,
+        lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms, metrics=exact, cbs=[StopOnNonFinite(), Speed(lines)])
+    learn.recorder.loss = SampleLoss()
+    if rank_distrib() or lines: learn.remove_cb(ProgressCallback)
+    gpu = device.type == 'cuda'
+    same = DistributedDataParallelKwargs(broadcast_buffers=False)
+    if num_distrib() > 1: learn.add_cb(Distributed(gpu, cpu=not gpu, mixed_precision='no', kwargs_handlers=[same]))
+    return learn
+
 def wb_learner(
     dls:DataLoaders,      # such as digits_dls()
     arch,                 # a name in timm's registry (`wb_eca_…`), or a model
@@ -278,25 +268,14 @@ def wb_learner(
     is_model = isinstance(arch, nn.Module)
     name = type(arch).__name__ if is_model else arch
     recipe = recipe or get_recipe(getattr(dls, 'name', None), name)
+    known(recipe.loss, LOSSES, "unknown loss")
     task, model_kwargs = task_of(dls), {} if is_model else recipe.model | model_kwargs
     if is_model: check_model(task, lambda k, v: v if k == 'img_size' else getattr(arch, k, v))
     model = arch if is_model else make_model(name, task, model_kwargs, weights)
     _check_batches(dls.train, recipe)
     if metrics is None: metrics = [METRICS[k](dls) for k in task.metrics]
-    learn = _learner(dls, model, recipe, loss_func, _metrics(metrics, recipe))
-    learn.recipe, learn.arch, learn.model_kwargs, learn.accum = recipe, name, model_kwargs, recipe.accum
-    learn.add_cbs(recipe_cbs(recipe, task.model_args.get('num_classes'), getattr(dls.train, 'bs', 0), getattr(dls, 'device', None) or 'cpu'))
+    device = torch.device(getattr(dls, 'device', None) or 'cpu')
+    learn = _learner(dls, model, recipe, loss_func or LOSSES[recipe.loss][0](recipe), metrics, device)
+    learn.recipe, learn.arch, learn.model_kwargs, learn.accum = recipe, name, model_kwargs, recipe.grad_accum_steps
+    learn.add_cbs(recipe_cbs(recipe, task.model_args.get('num_classes'), getattr(dls.train, 'bs', 0), device))
     return learn.add_cbs(cbs)
-
-# %% ../../nbs/56_learner.ipynb #ce93f4ec
-def _learner(dls, model, recipe, loss, metrics):
-    "With loss, optimiser and report."
-    groups = partial(param_groups, layer_decay=recipe.layer_decay, decay_all=recipe.decay_all)
-    loss = loss or LOSSES[recipe.loss](recipe.label_smoothing)
-    learn = WBLearner(dls, model, loss_func=loss, opt_func=opt_func(recipe), splitter=groups,
-        lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms, metrics=metrics, cbs=StopOnNonFinite())
-    learn.recorder.loss = SampleLoss()
-    _report(learn)
-    gpu = torch.device(getattr(dls, 'device', None) or 'cpu').type == 'cuda'
-    if num_distrib() > 1: learn.add_cb(Distributed(sync_bn=gpu, cpu=not gpu, mixed_precision='no'))
-    return learn

@@ -1,0 +1,103 @@
+"What nbdev's steps leave to be mended on the way from a notebook to its page (`procs` and `renderer` in settings.ini)."
+
+import re
+from functools import lru_cache
+from fastcore.docments import DocmentText
+from nbdev.config import get_config
+from nbdev.doclinks import NbdevLookup, nbglob
+from nbdev.process import NBProcessor, Processor
+from nbdev.processors import add_show_docs, populate_language
+from nbdev.showdoc import BasicMarkdownRenderer
+
+# nbdev's add_links leads to anchors that no page has, and links again inside of links and code
+
+def _entries(path):
+    "Names that get an entry on the page of a notebook."
+    nb = NBProcessor(path, procs=[populate_language, add_show_docs], process=True).nb
+    cells = [c for c in nb.cells if c.cell_type == 'code' and not {'hide', 'eval:'} & set(getattr(c, 'directives_', {}))]
+    return [name for c in cells for name in re.findall(r'(?m)^show_doc\(\s*([\w.]+)', c.source or '')]
+
+@lru_cache
+def _documented():
+    "Pairs of page and anchor, such as ('rates.html', 'coding_rate')."
+    pages = {p: re.sub(r'^\d+[a-z]?_', '', p.stem) + '.html' for p in nbglob(as_path=True)}
+    return {(page, name.lower()) for p, page in pages.items() for name in _entries(p)}
+
+def _link_name(m):
+    url = NbdevLookup().doc(m[1])
+    if not isinstance(url, str): return m[0]
+    page, _, anchor = url.rpartition('/')[2].partition('#')
+    ours = url.startswith(get_config().doc_host)
+    if ours and (page, anchor) not in _documented(): return m[0]
+    return f'[{m[0]}]({page + "#" + anchor if ours else url})'
+
+def _link_text(text):
+    "Link names in backticks, but not in fences (odd parts) and links (odd pieces)."
+    parts = re.split(r'(?ms)(^```.*?^```[ \t]*$)', text)
+    for i in range(0, len(parts), 2):
+        pieces = re.split(r'(\[[^\]\[]*\]\([^)\s]*\)|\[[^\]\[]*\]\{[^}]*\}|\$[^$\n]+\$)', parts[i])
+        pieces[::2] = [re.sub(r'`([^`\s]+?)(?:\(\))?`', _link_name, p) for p in pieces[::2]]
+        parts[i] = ''.join(pieces)
+    return ''.join(parts)
+
+def link_names(cell):
+    if cell.cell_type == 'markdown': cell.source = _link_text(cell.source)
+    for o in cell.get('outputs', []):
+        data = o.get('data', {})
+        if 'text/markdown' in data: data['text/markdown'] = _link_text(''.join(data['text/markdown']))
+
+# hidden cells leave headings over nothing, and sentences that lead to nothing
+
+_goes_on = re.compile(r'\s*(\$\$|[-*+] |[|>]|```|\d+\. |\\begin|!\[|:::)')
+
+def _without_lead_in(source):
+    "Markdown without its last sentence if that ends in a colon."
+    *rest, last = source.rstrip().split('\n\n')
+    if not last.endswith(':') or _goes_on.match(last): return source
+    kept = re.split(r'(?:(?<=[.?!])|(?<=[.?!][”)*"]))\s+(?=[A-Z`$*“@])', last)[:-1]
+    return '\n\n'.join(rest + [' '.join(kept)]*bool(kept))
+
+class drop_orphans(Processor):
+    def begin(self):
+        kept, after, below = [], '', 1  # from the end: the text that follows (None: something else), level of the heading below
+        for c in reversed(self.nb.cells):
+            if c.cell_type == 'markdown':
+                if after is not None and not _goes_on.match(after): c.source = _without_lead_in(c.source)
+                text, heading = c.source.strip(), re.match(r'(#{2,6})\s+\S', c.source)
+                level = len(heading[1]) if heading else 0
+                if not text or level >= below > 0 and '\n' not in text: continue
+                after, below = c.source, level
+            else: after, below = None, 0
+            kept.append(c)
+        self.nb.cells[:] = kept[::-1]
+
+def quiet_html(cell):
+    "Quarto loads two libraries from elsewhere for an output in HTML: tables are shown as Markdown, styles go."
+    for o in list(cell.get('outputs', [])):
+        text = ''.join(o.get('data', {}).get('text/html', ''))
+        if not text or '<script' in text: continue
+        text = re.sub(r'(?s)<style.*?</style>\s*', '', text).strip()
+        if text: o['data'] = {'text/markdown': '```{=html}\n' + text + '\n```\n'}
+        else: cell.outputs.remove(o)
+
+# a signature without NoneType and without a row of options that nobody explains; no inherited docstring
+
+class Signature(DocmentText):
+    def _fmt_param(self, name, p): return super()._fmt_param(name, p).replace(':NoneType=', '=')
+
+    @property
+    def params(self):
+        found = super().params
+        passed = [o for o in found if '=' in o[0] and not o[1]]
+        if len(passed) < 6: return found
+        return [o for o in found if o not in passed] + [('**kwargs', f'{len(passed)} more options, passed on')]
+
+_inherited = ('Define the computation performed at every call', 'Call self as a function', 'Initialize self',
+              'Initialize internal Module state', 'Base class for all neural network modules')
+
+class Entry(BasicMarkdownRenderer):
+    def __init__(self, sym, name=None, title_level=3):
+        super().__init__(sym, name=name, title_level=title_level)
+        self.dm = Signature(self.sym, maxline=96, docstring=False)
+        own = vars(self.sym).get('__doc__') if isinstance(self.sym, type) else getattr(self.sym, '__doc__', None)
+        if not own or own.strip().startswith(_inherited): self.docs = ''
