@@ -199,13 +199,11 @@ def evaluate_run(
 # %% ../../nbs/76_cli.ipynb #3a23f9cd
 def _print_scores(r):
     "What `evaluate_run` found, in three lines."
-    unit, of_text = ('blocks', True) if 'tokens' in r else ('images', False)
-    what = f"{r['tokens']:,} tokens in " if of_text else ''
+    unit = f"{r['tokens']:,} tokens in {r['images']:,} blocks" if 'tokens' in r else f"{r['images']:,} images"
     more = ''.join(f", {name} {100*r[k]:.2f} %" for k, name in dict(top5='top-5', real='ReaL').items() if k in r)
-    more += '' if of_text else f", cross-entropy {r['cross_entropy']:.4f} nats"
-    print(f"{r['data']}, {r['part']}: {what}{r['images']:,} {unit}")
-    print(resolve_name('wbattn.run.runs:in_words')(r) + more)
-    print(f"{r['images_per_s']:,.0f} {unit}/s, loading included")
+    print(f"{r['data']}, {r['part']}: {unit}")
+    print(resolve_name('wbattn.run.runs:in_words')(r) + more + f", cross-entropy {r['cross_entropy']:.4f} nats")
+    print(f"{r['images_per_s']:,.0f} {unit.split()[-1]}/s, loading included")
     if 'tokens_by_layer' in r: print(f"tokens after each layer: {', '.join(map(str, r['tokens_by_layer']))}")
 
 wbattn_eval = command(evaluate_run, 'wbattn_eval', _print_scores, """  wbattn_eval runs/mine --part test
