@@ -418,7 +418,7 @@ def _summary(p, learn, valid, test):
     return info | dict(
         seed=int(p.given.seed or 0), accuracy=(test or valid)['accuracy'], valid=valid, test=test, parts=list(getattr(learn.dls, 'parts', ())),
         params=_params(learn), epochs=p.recipe.epochs, resumed_after_epoch=p.epochs_done or None,
-        seconds=dict(training=round(trained, 2), all=round(time.time() - p.began, 2), cpu=round(time.process_time() - p.cpu, 2)),
+        seconds=dict(training=round(trained, 2), cpu=round(time.process_time() - p.cpu, 2)),
         device=str(p.device), processes=max(1, num_distrib()), threads=torch.get_num_threads(),
         started=time.strftime('%Y-%m-%dT%H:%M:%S', time.localtime(p.began)), versions=versions(), command=p.given.command)
 
