@@ -4,8 +4,9 @@
 
 # %% auto #0
 __all__ = ['RULES', 'wbattn_train', 'wbattn_eval', 'wbattn_predict', 'wbattn_explain', 'wbattn_generate', 'wbattn_tokens',
-           'wbattn_bench', 'key_values', 'option_parser', 'command', 'checked', 'done_by', 'shares', 'train_run',
-           'evaluate_run', 'predict_images', 'explain_run', 'generate_run', 'tokens_run', 'bench_run']
+           'wbattn_bench', 'wbattn_experiment', 'key_values', 'option_parser', 'command', 'checked', 'done_by',
+           'shares', 'train_run', 'evaluate_run', 'predict_images', 'explain_run', 'generate_run', 'tokens_run',
+           'bench_run', 'experiment_run']
 
 # %% ../../nbs/76_cli.ipynb #219cd2d9
 import argparse, ast, functools, inspect, math, os, re, shlex, shutil, signal, sys, warnings
@@ -312,4 +313,23 @@ def bench_run(
 
 wbattn_bench = command(bench_run, 'wbattn_bench', examples="""  wbattn_bench --n 196,1024
   wbattn_bench --ops tssa,eca,softmax --forms plain,compiled --device cuda --dtype bfloat16 --out speed.csv
+""")
+
+# %% ../../nbs/76_cli.ipynb #4a67492c
+@done_by('wbattn.study:run_experiment')
+@shares(train_run, 'data_dir', 'download', 'device')
+def experiment_run(
+    name:str,            # a study, or "list"
+    data:str='digits',   # data set
+    seeds:int=5,         # runs of each variant, with seeds 0, 1, …
+    epochs:int=None,     # passes over the training part (default: the study's; digits: 8, eca_positive 24)
+    out:str=None,        # CSV file; rows that are there are not run again (default: experiments/<data>/<name>.csv)
+    command='',          # what was typed, recorded beside each result
+    **kwargs             # of train_run
+):                       # the results, see read_results; nothing for "list"
+    "Run one of the papers' ablations, every variant from several seeds, and print means ± standard deviations."
+
+wbattn_experiment = command(experiment_run, 'wbattn_experiment', examples="""  wbattn_experiment list
+  wbattn_experiment eca_rank
+  wbattn_experiment eca_rank --data cifar10 --data-dir data
 """)
