@@ -138,7 +138,7 @@ def _slots(x):
 def _copied(t, slot, dim=1): return t.take_along_dim(slot.unsqueeze(3 - dim), dim)
 
 def _agree_copied(f, x, slot, dim=1, rows={}, tokens={}):
-    "Rows with sizes, and what they bring along, against the tokens that are copies of them; `dim` of a value is theirs."
+    "Rows with sizes, and what they bring, against tokens that are copies of them and lie along `dim` of the value."
     counts = F.one_hot(slot, x.shape[1]).sum(1).to(x)
     weighted = lambda t: _copied(f(t, sizes=counts, **rows), slot, dim)
     _agree(weighted, lambda t: f(_copied(t, slot), **tokens), x, msg='a row of size s differs from s equal rows')
@@ -170,7 +170,8 @@ def _merging(op, x, takes_sizes):
 def _membership(op, x):
     m, u, (b, n, d) = op.membership(x), op.bases(), x.shape
     if u is not None: assert_close(0*u, u.new_zeros(len(u), d, u.shape[-1]), msg='finite bases h d p')
-    if m is not None: assert_close(m, m.new_full((b, len(u), n), 0.5), atol=0.5 + 1e-6, msg='membership b h n in [0, 1]')
+    if m is None: return
+    assert_close(m, m.new_full((b, len(u), n), 0.5), atol=0.5 + 1e-6, msg='membership b h n in [0, 1]')
 
 def _objective(op, x):
     r = op.objective(x)
@@ -197,7 +198,7 @@ def _tied(op):
 
 # %% ../nbs/01_testing.ipynb #7c2c05de
 def _direction(op, x):
-    "Cosine of the step, its part along the tokens taken out, with the gradient of the objective; the mean over samples."
+    "Mean cosine of the step, without its part along the tokens, with the gradient of the objective."
     t = x.clone().requires_grad_()
     slope, = torch.autograd.grad(op.objective(t).sum(), t)
     y, u = op(x).detach().flatten(1), F.normalize(x.flatten(1))
@@ -231,7 +232,8 @@ def _comes_to_rest(op, x):
     again = (moved[:-1] <= 0.05) & (moved[1:] > moved[:-1]/2 + 1e-8)
     assert not again.any(), 'the update is no longer that of small tokens'
     for t, y in zip(scales[1:], ys[1:]):
-        assert _relative(op.float()((t*x).float()).flatten()/t, y) <= 1e-3, f'wrong in single precision at scale {t:.0e}'
+        low = op.float()((t*x).float()).flatten()/t
+        assert _relative(low, y) <= 1e-3, f'wrong in single precision at scale {t:.0e}'
 
 def _every_scale(op, x):
     _comes_to_rest(_without_biases(op), x)
@@ -298,7 +300,8 @@ class _RoundsLinearMaps(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kinds = {t.dtype: t.device.type for t in args if isinstance(t, Tensor) and t.is_floating_point()}
         rounds = func in (F.linear, F.scaled_dot_product_attention) or len(kinds) != 1
-        with nullcontext() if rounds else torch.autocast(*kinds.values(), enabled=False): return func(*args, **(kwargs or {}))
+        off = nullcontext() if rounds else torch.autocast(*kinds.values(), enabled=False)
+        with off: return func(*args, **(kwargs or {}))
 
 def _statistics(op, x):
     if any(p.ndim == 2 and not k.endswith('weight') for k, p in op.named_parameters()): return   # matrices of its own
