@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['kinds', 'scored', 'Correction', 'save_correction', 'load_correction', 'queries_keys_values', 'attend_merged',
-           'class_attention_merged', 'check_fit']
+           'check_fit']
 
 # %% ../../nbs/35_corrections.ipynb #fe256925
 import json, math
@@ -16,7 +16,6 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from timm.layers import Attention
 from torch import Tensor, nn
-from ..numerics import log_sizes
 from ..ops.attention import SoftmaxAttention
 from ..ops.crate import MSSA
 
@@ -139,21 +138,6 @@ def attend_merged(
     drop = getattr(attn.attn_drop, 'p', attn.attn_drop) if attn.training else 0.
     y = F.scaled_dot_product_attention(q, k, v, None if mask is None else mask.to(q.dtype), drop)
     return _finish(attn, z, rearrange(y, 'b h n p -> b n (h p)')), k
-
-# %% ../../nbs/35_corrections.ipynb #42f35cb3
-def class_attention_merged(
-    block:nn.Module,  # timm's `ClassAttentionBlock`, with `tokens_norm`
-    x:Tensor,         # tokens, class token first `b 1+m d`
-    sizes:Tensor,     # how many tokens each counts for `b 1+m`
-)->Tensor:            # `b 1+m d`
-    "A layer of class attention whose keys count as many times as they stand for."
-    z, attn = block.norm1(x), block.attn
-    q, k, v = (rearrange(m(z), 'b n (h p) -> b h n p', h=attn.num_heads) for m in (attn.q, attn.k, attn.v))
-    drop = attn.attn_drop.p if attn.training else 0.
-    y = F.scaled_dot_product_attention(q[:, :, :1], k, v, log_sizes(sizes, k), drop)
-    y = attn.proj_drop(attn.proj(rearrange(y, 'b h n p -> b n (h p)')))
-    x = block.norm2(x + block.drop_path1(block.gamma1*torch.cat([y, z[:, 1:]], 1)))
-    return x + block.drop_path2(torch.cat([block.gamma2*block.mlp(x[:, :1]), x[:, 1:]], 1))
 
 # %% ../../nbs/35_corrections.ipynb #fe31198a
 def check_fit(

@@ -20,8 +20,7 @@ from timm.layers import Attention
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.vision_transformer import Block as TimmBlock, VisionTransformer
 from torch import Tensor, nn
-from wbattn.models.corrections import (Correction, attend_merged, check_fit, class_attention_merged,
-    load_correction, scored)
+from .corrections import Correction, attend_merged, check_fit, load_correction, scored
 from .layers import second_half
 from .transformer import WhiteBoxTransformer
 from ..numerics import check_sizes, widen
@@ -224,7 +223,7 @@ class TokenMerger(nn.Module):
         metric:str|None=None,          # tokens are compared by 'keys' or 'input'; None: keys where there are some
         tau:float|None=None,           # merge all pairs of a larger cosine instead of r
         plan:str|Callable='bipartite', # 'bipartite': any pair; 'window': pairs of neighbours, linear in tokens; or a rule
-        weigh_pool:bool=True,          # do merged tokens count as often as they stand for where tokens are averaged before the head?
+        weigh_pool:bool=True,          # do merged tokens count as often as they stand for behind the blocks, in class attention and means?
     ):
         super().__init__()
         check_mergeable(model)
@@ -307,13 +306,10 @@ def _finish(self:TokenMerger, x, source):
     "Class attention and the last norm: tokens, and where the first ones have gone"
     m = self.model
     if not isinstance(m, WhiteBoxTransformer): return m.norm(x), source
-    if source is None: return m._norm_tokens(m.forward_cls(x)), None
-    if not m.cls_first:
-        x = m._add_cls(x)
-        source = MergePlan(F.pad(source.assign + 1, (1, 0)), source.slots + 1)
-    weights = self._weights(source.sizes(), x)
-    for block in m.cls_attn_blocks: x = block(x) if weights is None else class_attention_merged(block, x, weights)
-    return m._norm_tokens(x), source
+    if source is None or m.cls_first: return m._norm_tokens(m.forward_cls(x)), source
+    if self.weigh_pool and self._weights(source.sizes(), x) is not None: return m._norm_tokens(m.forward_cls(source.unmerge(x))), None
+    shifted = MergePlan(F.pad(source.assign + 1, (1, 0)), source.slots + 1)               # behind the class token
+    return m._norm_tokens(m.forward_cls(x)), shifted
 
 @patch
 def _head(self:TokenMerger, x, source):
