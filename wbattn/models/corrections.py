@@ -26,7 +26,8 @@ def _log_softplus(y):
 
 def _size_net(heads, published):
     "The paper's network of s; or ours of log s, at the start ln(e − 1) everywhere"
-    net = nn.Sequential(nn.BatchNorm1d(1) if published else nn.Identity(), nn.Linear(1, 32), nn.ReLU(), nn.Linear(32, heads))
+    first = nn.BatchNorm1d(1) if published else nn.Identity()
+    net = nn.Sequential(first, nn.Linear(1, 32), nn.ReLU(), nn.Linear(32, heads))
     if not published:
         nn.init.zeros_(net[-1].weight)
         nn.init.constant_(net[-1].bias, math.log(math.e - 1))
@@ -41,10 +42,11 @@ class Correction(nn.Module):
         kind:str='prop',        # a name of `kinds`
         heads:int=1,            # h of the model's attention
         depth:int=1,            # its layers
-        published:bool=False,   # of L-HAC: the paper's network of s; False: one of log s that starts as proportional attention
+        published:bool=False,   # of L-HAC: the paper's network of s; False: ours of log s
     ):
         super().__init__()
-        if kind not in kinds: raise ValueError(f'correction must be one of {", ".join(map(repr, kinds))} or a file of a fitted one, got {kind!r}')
+        if kind not in kinds:
+            raise ValueError(f'correction must be one of {", ".join(map(repr, kinds))} or a file of a fitted one, got {kind!r}')
         self.kind, self.heads, self.depth, self.published, self.fitted = kind, heads, depth, published, {}
         if kind == 'shac': self.register_buffer('distortion', torch.zeros(depth, heads))
         if kind in ('lhac', 'lhac-d'): self.f = nn.ModuleList([_size_net(heads, published) for _ in range(depth)])
@@ -56,7 +58,9 @@ class Correction(nn.Module):
     )->Tensor:         # what is added to the scores, `b 1 1 n`, `b h 1 n` or `b h n n`
         "The mask of a layer."
         log_s = sizes.log()[:, None, None]
-        if self.kind == 'shac': return log_s + torch.diag_embed(flags.unsqueeze(1)*self.distortion[layer].to(sizes.dtype)[:, None])
+        if self.kind == 'shac':
+            own = flags.unsqueeze(1)*self.distortion[layer].to(sizes.dtype)[:, None]
+            return log_s + torch.diag_embed(own)
         if self.kind in ('none', 'prop'): return log_s
         net, s = self.f[layer], sizes if self.published else sizes.clamp_min(1.).log()
         y = rearrange(net(s.to(net[-1].weight.dtype).reshape(-1, 1)).to(sizes.dtype), '(b n) h -> b h n', b=len(sizes))
@@ -150,8 +154,10 @@ def check_fit(
     "Raise `ValueError` where a correction is not for this model, or for other numbers of merged tokens."
     kind = correction.kind
     if kind in ('none', 'prop'): return
-    if type(attn) not in scored: raise ValueError(f'{kind} corrects attention scores, and {type(attn).__name__} has none; fits: none, prop')
+    if type(attn) not in scored:
+        raise ValueError(f'{kind} corrects attention scores, and {type(attn).__name__} has none; fits: none, prop')
     fitted = dict(heads=correction.heads, depth=correction.depth) | correction.fitted
     for what, here in dict(heads=attn.num_heads, depth=depth, arch=arch, r=r).items():
         there = fitted.get(what, here)
-        if there != here: raise ValueError(f'this correction ({kind}) was fitted for {what}={there}, here it is {what}={here}')
+        if there != here:
+            raise ValueError(f'this correction ({kind}) was fitted for {what}={there}, here it is {what}={here}')

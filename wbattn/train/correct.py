@@ -45,7 +45,8 @@ def _distortions(merger, x):
         x = second_half(blocks[layer], y if plan is None else plan.merge(y, state.sizes))
         if plan is not None:
             after = blocks[layer + 1]
-            (q, k, _), (qm, km, _) = (queries_keys_values(after.attn, after.norm1(z)) for z in (second_half(blocks[layer], y), x))
+            both = second_half(blocks[layer], y), x
+            (q, k, _), (qm, km, _) = (queries_keys_values(after.attn, after.norm1(z)) for z in both)
             yield layer + 1, *pair_distortion(plan, q, k, qm, km, q.shape[-1]**-0.5)
         state = state.after(plan)
 
@@ -57,7 +58,8 @@ def calibrate(
 )->Correction:             # the merger's correction, fitted
     "Measure the mean distortion of each layer and head."
     c, was = merger.correction, merger.training
-    if c.kind != 'shac': raise ValueError(f"calibrate fits S-HAC, the merger has {c.kind!r}; make it with correction='shac'")
+    if c.kind != 'shac':
+        raise ValueError(f"calibrate fits S-HAC, the merger has {c.kind!r}; make it with correction='shac'")
     c.distortion.zero_()                                   # measured under proportional attention
     total, pairs = torch.zeros(c.depth, c.heads, dtype=torch.float64), torch.zeros(c.depth, 1)
     merger.eval()
@@ -68,7 +70,8 @@ def calibrate(
                 total[layer] += s.cpu()
                 pairs[layer] += n
     finally: merger.train(was)
-    if pairs.sum() == 0: raise ValueError('no pair of tokens merged: calibration needs images, and r > 0 in a layer that is not the last')
+    if pairs.sum() == 0:
+        raise ValueError('no pair of tokens merged: calibration needs images, and r > 0 in a layer that is not the last')
     c.distortion.copy_(total/pairs.clamp_min(1))
     c.fitted = dict(arch=_arch(merger.model), r=list(merger.rs))
     return c
@@ -103,11 +106,13 @@ def learn_correction(
     "Train the merger's L-HAC through the merged model; the model's own weights stay."
     c = merger.correction
     if not c.kind.startswith('lhac'):
-        raise ValueError(f"learn_correction trains L-HAC, the merger has {c.kind!r}; make it with correction='lhac' or 'lhac-d'")
+        raise ValueError(f"learn_correction trains L-HAC, the merger has {c.kind!r}; "
+                         "make it with correction='lhac' or 'lhac-d'")
     if target not in ('model', 'labels'): raise ValueError(f"target must be 'model' or 'labels', got {target!r}")
     loss = divergence if target == 'model' else CrossEntropyLossFlat(label_smoothing=.1)
     learn = Learner(dls, merger, loss_func=loss, opt_func=partial(Adam, decouple_wd=True), wd=.05,
-        cbs=[DistillTargets(target == 'model'), ParamScheduler({'lr': SchedCos(1e-2, 1e-6)})], splitter=lambda m: list(c.parameters()))
+        cbs=[DistillTargets(target == 'model'), ParamScheduler({'lr': SchedCos(1e-2, 1e-6)})],
+        splitter=lambda m: list(c.parameters()))
     trained = [p for p in merger.model.parameters() if p.requires_grad]
     for p in trained: p.requires_grad_(False)
     try:
