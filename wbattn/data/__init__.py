@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['class_folders', 'read_folder', 'read_imagenet', 'cifar_dls', 'imagenet_dls', 'folder_dls']
 
-# %% ../../nbs/49_datasets.ipynb #6f1ee7ad
+# %% ../../nbs/49_datasets.ipynb #75423e23
 import os
 import numpy as np, pandas as pd, torch
 import torchvision.datasets as tvd
@@ -26,10 +26,10 @@ from .images import (AUGMENTS, Augment, UnreadableImage, check_headers, get_augm
 from .loaders import (DATASETS, BatchDL, Dataset, DataSet, ImageArrays, Loaders, Task, array_dls, dataset,
     picture_task, stratified_split, task_of)
 from .scenes import DIGITS_MEAN, DIGITS_STD, Scenes, digits_arrays, digits_dls, scenes, scenes_dls
-from .sequences import aan_dls, grey_cifar_dls, imdb_dls, listops_dls, pathfinder_dls
+from .sequences import grey_cifar_dls, imdb_dls, listops_dls, pathfinder_dls
 from .text import text_dls
 
-# %% ../../nbs/49_datasets.ipynb #2f838919
+# %% ../../nbs/49_datasets.ipynb #7af144d9
 @dataclass(frozen=True)
 class Source:
     "Where pictures come from, and how they are treated unless options say otherwise."
@@ -44,14 +44,12 @@ class Source:
     hflip:float=None      # None: the augmentation's; 0: a mirrored digit is another sign
     augment:str=None      # its augmentation; None: by size
 
-# %% ../../nbs/49_datasets.ipynb #92151ef0
+# %% ../../nbs/49_datasets.ipynb #a7c45e23
 def _size_and_stats(s, img_size, mean, std):
     size = to_2tuple(s.size if img_size is None else img_size)
     check_option(min(size) >= 1, 'img_size', img_size, "a number of pixels, or two")
-    own = (s.mean, s.std) if max(size) < 96 else (IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD)
-    mean, std = (to_3tuple(d if v is None else v) for v, d in zip((mean, std), own))
-    check_option(len(mean) == len(std) == 3 and min(std) > 0, 'mean, std', (mean, std), "three numbers, and three positive ones")
-    return size, mean, std
+    own = s if max(size) < 96 else Source
+    return size, to_3tuple(own.mean if mean is None else mean), to_3tuple(own.std if std is None else std)
 
 def _augmentation(s, size, augment, changes):
     named = augment or s.augment or ('light' if max(size) < 96 else 'finetune')
@@ -59,15 +57,13 @@ def _augmentation(s, size, augment, changes):
         changes = {**changes, 'hflip': s.hflip}
     return get_augment(named, **changes)
 
-# %% ../../nbs/49_datasets.ipynb #bb10612b
+# %% ../../nbs/49_datasets.ipynb #00a3ce0d
 def _hold_out(parts, valid_pct):
     (name, (x, y)), *others = parts.items()
     kept, out = stratified_split(y, valid_pct)
-    if not len(out): raise ValueError("one image of each class leaves none to validate on; expected at least two of a class")
-    ours = {f'{name} without {valid_pct:g}': (x[kept], y[kept]), f'{valid_pct:g} of {name}': (x[out], y[out])}
-    return ours | dict(others)
+    return {f'{name} without {valid_pct:g}': (x[kept], y[kept]), f'{valid_pct:g} of {name}': (x[out], y[out])} | dict(others)
 
-# %% ../../nbs/49_datasets.ipynb #1d3c2f61
+# %% ../../nbs/49_datasets.ipynb #7757e425
 @delegates(Augment)
 def image_dls(
     source,          # a `Source` of pictures
@@ -88,8 +84,7 @@ def image_dls(
     **kwargs         # fields of Augment
 )->Loaders:
     "DataLoaders for a data set of pictures."
-    for k, v in dict(bs=bs, val_bs=val_bs or 1).items(): check_value(k, v, whole())
-    check_value('num_workers', num_workers or 0, whole(0))
+    check_value('bs', bs, whole())
     size, mean, std = _size_and_stats(source, img_size, mean, std)
     aug, data_dir = _augmentation(source, size, augment, kwargs), data_dir or source.data_dir
     check_option(valid_pct is None or 0 <= valid_pct < 1, 'valid_pct', valid_pct, "0, or a share below 1")
@@ -103,7 +98,7 @@ def image_dls(
 
 image_dls.__delwrap__ = Augment   # where the words on its other options stand: a dataclass has no source of its own
 
-# %% ../../nbs/49_datasets.ipynb #52aa1c2f
+# %% ../../nbs/49_datasets.ipynb #32b471a6
 def pictures(
     name,         # under which it can be had
     title,        # what it is
@@ -121,7 +116,7 @@ def pictures(
         return read
     return add
 
-# %% ../../nbs/49_datasets.ipynb #6d234612
+# %% ../../nbs/49_datasets.ipynb #92a6c8ae
 def _read_part(tv, root, part, download):
     "Images, labels and names of the classes."
     which = dict(train=part == 'train') if issubclass(tv, tvd.CIFAR10) else dict(split=part)
@@ -133,6 +128,7 @@ def _read_part(tv, root, part, download):
 
 def read_published(
     tv,             # torchvision's class
+    name,           # of the data set, for errors
     data_dir,       # directory that holds the files
     parts,          # such as ('train', 'test'); 'train+val' is both together
     download=False, # fetch what is missing?
@@ -145,11 +141,11 @@ def read_published(
     except (RuntimeError, OSError) as e:
         how = f"can't be downloaded ({e})" if download else \
               "is missing or differs from what is published; fetch it by --download (download=True), or say where it is by --data-dir (data_dir)"
-        raise FileNotFoundError(f"no {tv.__name__} here: what is in {str(data_dir)!r} {how}") from e
-    def together(p, k): return np.concatenate([read[q][k] for q in p.split('+')])
-    return {p: (together(p, 0), together(p, 1)) for p in parts}, max((c for _, _, c in read.values()), key=len)
+        raise FileNotFoundError(f"no {name} here: what is in {str(data_dir)!r} {how}") from e
+    def together(p): return tuple(np.concatenate([read[q][k] for q in p.split('+')]) for k in (0, 1))
+    return {p: together(p) for p in parts}, max((c for _, _, c in read.values()), key=len)
 
-# %% ../../nbs/49_datasets.ipynb #e1d2b51c
+# %% ../../nbs/49_datasets.ipynb #86a3ff80
 def _published(
     name,    # under which it can be had
     tv,      # torchvision's class
@@ -158,7 +154,7 @@ def _published(
     **kwargs # of `pictures`
 ):
     "A row for a data set that torchvision reads."
-    pictures(name, *args, train=train, test='test', **kwargs)(partial(read_published, tv))
+    pictures(name, *args, train=train, test='test', **kwargs)(partial(read_published, tv, name))
 
 _cifar = dict(size=32, format='pickled arrays', url='https://www.cs.toronto.edu/~kriz/cifar.html')
 _published('cifar10', tvd.CIFAR10, 'CIFAR-10, small photographs', '50,000 → 10,000', 10, **_cifar,
@@ -175,7 +171,7 @@ _published('pets', tvd.OxfordIIITPet, 'Oxford-IIIT Pets, 37 breeds', '3,680 → 
 _published('food101', tvd.Food101, 'Food-101, photographs of dishes', '75,750 → 25,250', 101, 224, 'JPEG, JSON lists',
            'https://data.vision.ee.ethz.ch/cvl/datasets_extra/food-101/')
 
-# %% ../../nbs/49_datasets.ipynb #f359e133
+# %% ../../nbs/49_datasets.ipynb #406945e1
 def class_folders(
     d # directory
 )->list: # names of the folders in it, sorted
@@ -184,13 +180,11 @@ def class_folders(
 
 def _read_class_folders(d, classes):
     "Images and labels in class folders."
-    strange = [o for o in class_folders(d) if o not in classes]
-    if strange: raise ValueError(f"{str(d)!r} has a folder {strange[0]!r}, but there is no such class in the training part")
+    for o in class_folders(d):
+        if o not in classes: raise ValueError(f"{str(d)!r} has a folder {o!r}, but there is no such class in the training part")
     found = make_dataset(str(d), {c: i for i, c in enumerate(classes)}, IMG_EXTENSIONS, allow_empty=True)
-    if not found:
-        raise FileNotFoundError(f"no images in the class folders of {str(d)!r}; expected files such as {', '.join(IMG_EXTENSIONS[:3])}")
-    files, labels = zip(*found)
-    return np.array(files), np.array(labels)
+    if not found: raise FileNotFoundError(f"no images in the class folders of {str(d)!r}; expected files such as .jpg or .png")
+    return tuple(map(np.array, zip(*found)))
 
 @pictures('folder', 'Images of your own, a folder per class', 'yours', format='image files')
 def read_folder(
@@ -212,7 +206,7 @@ def read_folder(
     if verify: check_headers([f for files, _ in parts.values() for f in files])
     return parts, classes
 
-# %% ../../nbs/49_datasets.ipynb #fe2029e9
+# %% ../../nbs/49_datasets.ipynb #80d83016
 def _synset_names(
     wnids # WordNet numbers
 )->list:  # first word of each; the number comes along where two would be the same ('crane')
@@ -242,15 +236,15 @@ def read_imagenet(
     parts, wnids = read_folder(root, verify=False)
     return {k: parts[k] for k in ('train', 'val')}, _synset_names(wnids)
 
-# %% ../../nbs/49_datasets.ipynb #42888682
+# %% ../../nbs/49_datasets.ipynb #61f99ffc
 def real_labels(
     ds:Datasets # ImageNet's validation images, such as the `valid_ds` of its loaders
 )->list:        # one list of classes for each image of `ds`, in its order
     "The ReaL labels of a data set's images, found by their file names."
     if len(ds.vocab) != 1000: raise ValueError(f"ReaL labels tell 1000 classes apart, but the data have {len(ds.vocab)}")
     real, names = RealLabelsImagenet(range(50_000)).real_labels, [f'{Path(o).stem}.JPEG' for o in ds.items]
-    unknown = [o for o in names if o not in real]
-    if unknown: raise ValueError(f"{unknown[0]!r} has no ReaL labels; expected such as ILSVRC2012_val_00000001.JPEG")
+    for o in names:
+        if o not in real: raise ValueError(f"{o!r} has no ReaL labels; expected such as ILSVRC2012_val_00000001.JPEG")
     return [real[o] for o in names]
 
 def real_accuracy(
@@ -258,11 +252,9 @@ def real_accuracy(
     real   # for each image the list of classes that are right
 )->float:  # among the images with at least one
     "Share of images whose predicted class is one of their labels."
-    right = [int(p) in r for p, r in zip(preds, real, strict=True) if r]
-    if not right: raise ValueError("no image has a ReaL label")
-    return sum(right)/len(right)
+    return float(np.mean([int(p) in r for p, r in zip(preds, real, strict=True) if r]))
 
-# %% ../../nbs/49_datasets.ipynb #f857e30b
+# %% ../../nbs/49_datasets.ipynb #a9fc675b
 def get_dataset(
     name # a key of `DATASETS`
 )->DataSet:
@@ -298,7 +290,7 @@ def datasets_table()->pd.DataFrame: # a row for each
     "What data sets there are."
     return pd.DataFrame({k: vars(s) for k, s in DATASETS.items()}).T.drop(columns='make')
 
-# %% ../../nbs/49_datasets.ipynb #e9fef7a2
+# %% ../../nbs/49_datasets.ipynb #74231f31
 #| include: false
 @delegates(image_dls, but='source', keep=True)
 def cifar_dls(

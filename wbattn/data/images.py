@@ -66,10 +66,9 @@ def read_image(
     path = str(o) if isinstance(o, (str, Path)) else type(o).__name__
     try: return _on_white(_eight_bits(_upright(o))).convert(mode)
     except Exception as e:
-        why = getattr(e, 'strerror', None) or str(e) or type(e).__name__
-        raise UnreadableImage(f"can't read image {path!r}: {why}") from e
+        raise UnreadableImage(f"can't read image {path!r}: {str(e) or type(e).__name__}") from e
 
-# %% ../../nbs/41_images.ipynb #7622a3d3
+# %% ../../nbs/41_images.ipynb #6a583a1f
 def _fault(path):
     "What is wrong with the header of a picture; None: nothing."
     try:

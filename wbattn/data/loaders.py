@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['array_dls']
 
-# %% ../../nbs/40_loaders.ipynb #56f8b7ff
+# %% ../../nbs/40_loaders.ipynb #cd35ef55
 import random
 import numpy as np, torch
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from fastai.torch_core import TensorCategory, TensorImage, TensorImageBW, defaul
 import fastai.vision.data, fastai.vision.learner  # noqa: F401, how fastai draws images and results
 from ..checks import check_value, whole
 
-# %% ../../nbs/40_loaders.ipynb #fd104ff8
+# %% ../../nbs/40_loaders.ipynb #bd727447
 @dataclass(frozen=True)
 class Task:
     "What training, commands and reports must know of data."
@@ -29,7 +29,7 @@ class Task:
     metrics:tuple   # names of what is reported after each epoch
     config:dict     # what is written beside weights, in the form of timm's `pretrained_cfg`
 
-# %% ../../nbs/40_loaders.ipynb #29f18333
+# %% ../../nbs/40_loaders.ipynb #2dc74790
 def picture_task(
     vocab,     # names of the classes
     chans,     # colours of a picture
@@ -49,7 +49,7 @@ def task_of(
     _, chans, *size = dls.valid.one_batch()[0].shape
     return picture_task(getattr(dls, 'vocab', range(get_c(dls))), chans, size)
 
-# %% ../../nbs/40_loaders.ipynb #8154acb5
+# %% ../../nbs/40_loaders.ipynb #b6ad2388
 class Dataset:
     "Inputs and labels; `ds[i]` is an item, `ds[[i, j, …]]` a batch."
     n_inp, loss_func, kind = 1, CrossEntropyLossFlat(), Tensor # kind: fastai's type of an input
@@ -69,7 +69,7 @@ class Dataset:
         x = self.x[i].as_subclass(self.kind)
         return (x,) if self.y is None else (x, TensorCategory(self.y[i]))
 
-# %% ../../nbs/40_loaders.ipynb #a5251bd6
+# %% ../../nbs/40_loaders.ipynb #9b8e3d7e
 def check_labels(
     y,    # labels
     n,    # inputs
@@ -93,7 +93,7 @@ def new_empty(self:Dataset):
     "No items with the same classes, as `export` stores them."
     return type(self)(self.x[:0], self.y[:0], self.vocab, self.split_idx)
 
-# %% ../../nbs/40_loaders.ipynb #cdeb188b
+# %% ../../nbs/40_loaders.ipynb #1237e417
 class ImageArrays(Dataset):
     "Pictures and labels held in memory as two tensors."
     def __init__(self,
@@ -116,7 +116,7 @@ class ImageArrays(Dataset):
         if had != want: raise ValueError(f"images of shape {had}; expected {want}")
         return new
 
-# %% ../../nbs/40_loaders.ipynb #a42f4351
+# %% ../../nbs/40_loaders.ipynb #d130bde4
 class BatchDL(TfmdDL):
     "fastai's loader over a data set that hands out whole batches."
     def create_batches(self,
@@ -125,7 +125,7 @@ class BatchDL(TfmdDL):
         "Batches of the items at `samps`."
         for idxs in chunked(samps, self.bs, self.drop_last): yield self.dataset[idxs]
 
-# %% ../../nbs/40_loaders.ipynb #206d941d
+# %% ../../nbs/40_loaders.ipynb #f79da00f
 class Loaders(DataLoaders):
     "Training and validation loader, a test loader where there is one, and their task."
     task, name, parts = None, '', () # name: under which recipes are looked up; parts: what is trained, validated and tested on
@@ -146,7 +146,7 @@ class Loaders(DataLoaders):
         res.__dict__ = self.__dict__ | dict(loaders=res.loaders)
         return res
 
-# %% ../../nbs/40_loaders.ipynb #0a8b11cb
+# %% ../../nbs/40_loaders.ipynb #78bdcecc
 def as_loaders(
     sets,        # data sets for training, validation, and perhaps test
     task,        # their Task
@@ -171,7 +171,7 @@ def as_loaders(
     for k, v in attrs.items(): setattr(res, k, v)
     return res
 
-# %% ../../nbs/40_loaders.ipynb #f8be3baf
+# %% ../../nbs/40_loaders.ipynb #4e171e7d
 def array_dls(
     parts,          # (images, labels) of the training, validation and perhaps test part
     vocab,          # class names
@@ -192,7 +192,7 @@ def array_dls(
     norm = Normalize(*(torch.tensor(o).view(1, -1, 1, 1) for o in stats))
     return as_loaders(sets, task, bs, val_bs or 4*bs, seed, device, attrs=dict(name=name), after_batch=[*batch_tfms, norm])
 
-# %% ../../nbs/40_loaders.ipynb #8ff32c8a
+# %% ../../nbs/40_loaders.ipynb #3a319fd5
 def stratified_split(
     y,      # labels `n`
     *sizes, # of each class, for the parts that are not trained on: a number, or a share below 1
@@ -203,11 +203,12 @@ def stratified_split(
     for c in np.unique(y):
         idx = rng.permutation(np.flatnonzero(y == c))
         n = [s if s >= 1 else min(max(round(s*len(idx)), 1), len(idx) - 1) for s in sizes]
-        if len(idx) <= sum(n): raise ValueError(f"class {c} has {len(idx)} members; expected more than {sum(n)}")
         found.append(np.split(idx, len(idx) - np.cumsum(n[::-1])[::-1]))
-    return tuple(np.sort(np.concatenate(p)) for p in zip(*found))
+    parts = tuple(np.sort(np.concatenate(p)) for p in zip(*found))
+    if not all(map(len, parts)): raise ValueError("too few members of every class; expected at least two of a class")
+    return parts
 
-# %% ../../nbs/40_loaders.ipynb #185ba279
+# %% ../../nbs/40_loaders.ipynb #10453fd6
 @dataclass(frozen=True)
 class DataSet:
     "A data set that can be had by name."

@@ -71,9 +71,9 @@ def python_source(
 )->dict:       # path below the library → bytes
     "The files of Python's standard library, without tests and tables."
     root = Path(sysconfig.get_paths()['stdlib'])
-    found = {p.relative_to(root):p for p in sorted(root.rglob('*.py'))}
-    kept = {k.as_posix():p.read_bytes()[:most] for k,p in found.items() if not _not_source & set(k.parts)}
-    return {k:v for k,v in kept.items() if v}
+    found = [p.relative_to(root) for p in sorted(root.rglob('*.py'))]
+    docs = {k.as_posix(): (root/k).read_bytes()[:most] for k in found if not _not_source & set(k.parts)}
+    return {k: v for k, v in docs.items() if v}
 
 # %% ../../nbs/48b_text.ipynb #79b29588
 def glosses()->dict: # synset of WordNet → bytes
@@ -98,13 +98,14 @@ def split_corpus(
     "Part of the documents for validation; a single document is cut."
     check_option(0 < valid < 1, 'valid', valid, "a number between 0 and 1")
     docs = corpus.documents
-    if len(docs) == 1:
-        (name, doc), = docs.items()
-        at = max(round((1 - valid)*len(doc)), 1)
-        return Corpus(corpus.name, {name: doc[:at]}), Corpus(corpus.name, {name: doc[at:]})
     names = sorted(docs, key=lambda k: hashlib.sha256(k.encode()).digest())
     n = max(round(valid*len(names)), 1)
-    return tuple(Corpus(corpus.name, {k: docs[k] for k in part}) for part in (names[n:], names[:n]))
+    parts = [{k: docs[k] for k in part} for part in (names[n:], names[:n])]
+    if len(docs) == 1:
+        [(name, doc)] = docs.items()
+        at = round((1 - valid)*len(doc))
+        parts = [{name: doc[:at]}, {name: doc[at:]}]
+    return tuple(Corpus(corpus.name, part) for part in parts)
 
 # %% ../../nbs/48b_text.ipynb #c9539f51
 class ByteVocab:
@@ -191,14 +192,15 @@ def write_bin(
     part = path.with_name(f'{path.name}.part')
     with open(part, 'wb') as f:
         for text in documents:
-            doc = text.encode() if isinstance(text, str) else bytes(text)
+            doc = text.encode() if isinstance(text, str) else text
             tokens = bin_tokens(doc, vocab)
             f.write(tokens)
             h.update(tokens)
             counts += 1, len(doc), len(tokens)
     os.replace(part, path)
-    record = dict(vocab=vocab.name) | dict(zip(('documents', 'bytes', 'tokens'), counts.tolist())) | dict(sha256=h.hexdigest())
-    path.with_name(f'{path.name}.json').write_text(json.dumps(record, indent=2) + '\n')
+    documents, size, n = counts.tolist()
+    record = dict(vocab=vocab.name, documents=documents, bytes=size, tokens=n, sha256=h.hexdigest())
+    path.with_name(f'{path.name}.json').write_text(json.dumps(record, indent=2))
     return record
 
 # %% ../../nbs/48b_text.ipynb #4fbb6bea
@@ -208,12 +210,9 @@ def read_bin(
 )->tuple:  # the tokens `n`, uint16, mapped into memory; their record
     "The tokens of a file, once they are known to be those of the vocabulary."
     vocab, path, h = get_vocab(vocab), Path(path), hashlib.sha256()
-    if not path.is_file(): raise FileNotFoundError(f"no tokens here: {str(path)!r} doesn't exist")
-    n, beside = path.stat().st_size, path.with_name(f'{path.name}.json')
-    if n == 0 or n % 2: raise ValueError(f"{str(path)!r} has {n} bytes; expected an even number, two bytes a token")
+    beside = path.with_name(f'{path.name}.json')
     record = dict(vocab=vocab.name) | (json.loads(beside.read_text()) if beside.is_file() else {})
-    if record['vocab'] != vocab.name:
-        raise ValueError(f"{str(path)!r} holds tokens of the vocabulary {record['vocab']!r}; expected {vocab.name!r}")
+    check_option(record['vocab'] == vocab.name, 'vocab', vocab.name, f"{record['vocab']!r}, as the file {str(path)!r} has")
     tokens = np.memmap(path, dtype='<u2', mode='r')
     for i in range(0, len(tokens), 2**24):
         h.update(tokens[i:i + 2**24])
@@ -230,8 +229,8 @@ def write_bins(
 )->dict:            # 'train' and 'val' → record
     "A text as two files of tokens."
     out, vocab = Path(out), get_vocab(vocab)
-    there = [str(f) for f in (out/'train.bin', out/'val.bin') if f.exists()]
-    if there and not overwrite: raise FileExistsError(f"{there[0]!r} is there already; expected a new folder, or overwrite")
+    if (out/'train.bin').exists() and not overwrite:
+        raise FileExistsError(f"{str(out/'train.bin')!r} is there already; expected a new folder, or overwrite")
     splits = split_corpus(read_corpus(source), valid)
     out.mkdir(parents=True, exist_ok=True)
     return {k: write_bin(out/f'{k}.bin', s.documents.values(), vocab) for k, s in zip(('train', 'val'), splits)}
@@ -326,18 +325,13 @@ _text_row('glosses', title="English glosses of WordNet, byte by byte", images='a
 
 @_text_row('text', title="Text of your own", images='yours', format='any files')
 @delegates(text_dls, but='source')
-def _own_text(text=None, **kwargs):
-    if text is None: raise ValueError("data set 'text' needs to know its files; expected text=PATH, or a list of paths")
-    return text_dls(text, **kwargs)
+def _own_text(text, **kwargs): return text_dls(text, **kwargs)
 
 @dataset('openwebtext', title="OpenWebText in GPT-2's tokens", images='9.0 billion tokens → 4.4 million', classes=50304, size=256,
          format="nanoGPT's train.bin and val.bin", url='https://skylion007.github.io/OpenWebTextCorpus/')
-@delegates(text_dls, but='source')
+@delegates(text_dls, but=['source', 'vocab'])
 def _openwebtext(data_dir='data/openwebtext', **kwargs):
     "The files that nanoGPT's script writes, or `write_bin`."
-    if not _is_bins(data_dir):
-        raise FileNotFoundError(f"no OpenWebText here: {str(Path(data_dir)/'train.bin')!r} doesn't exist; "
-                                "write_bin (wbattn.data.text) or nanoGPT's prepare.py makes it")
-    dls = text_dls(data_dir, **kwargs)
+    dls = text_dls(data_dir, vocab='gpt2', **kwargs)
     dls.name = 'openwebtext'
     return dls

@@ -6,18 +6,20 @@
 __all__ = ['explain']
 
 # %% ../../nbs/65_report.ipynb #0f943a0c
-import base64, html, io, textwrap
+import base64, html, io
+import numpy as np
 from matplotlib.figure import Figure
 from pathlib import Path
 from PIL import Image
 from timm.utils import unwrap_model
 from torch import Tensor, nn
 from typing import NamedTuple
-from .measure import (QUANTITIES, MissingQuantity, Quantity, attention_kinds, attention_layers, cls_attention,
-    head_diversity, lacks, layer_rates, layer_sparsity, layer_spectra, memberships, model_name, operators, run_model,
+from ..checks import check_option
+from .measure import (QUANTITIES, MissingQuantity, Quantity, attention_kinds, attention_layers,
+    cls_attention, head_diversity, lacks, layer_rates, layer_sparsity, layer_spectra, memberships, model_name, operators, run_model,
     step_sizes, subspace_coherence, subspace_overlap)
-from .plots import (BLUE, COLORS, GREEN, GREY, ORANGE, PALETTE, NotebookFigure, cls_attention_maps, figure_png,
-    learning_curves, map_figure, membership_maps, new_figure, plot_layer_rates, plot_spectra, plot_step_sizes,
+from .plots import (BLUE, COLORS, GREEN, GREY, ORANGE, PALETTE, NotebookFigure, cls_attention_maps,
+    figure_png, learning_curves, map_figure, membership_maps, new_figure, plot_layer_rates, plot_spectra, plot_step_sizes,
     plot_subspaces, prepare_image, sentence_maps, spread)
 from .record import RECORDS, RecordLayers, plot_history
 from ..train.checkpoint import atomic_write
@@ -33,6 +35,7 @@ def class_probabilities(
         raise lacks(model, "head that gives one number for each class")
     return y.float().softmax(-1).cpu()
 
+# %% ../../nbs/65_report.ipynb #a6ca6562
 def plot_prediction(
     model:nn.Module,  # a classifier
     image,            # see prepare_image
@@ -96,6 +99,7 @@ def _membership(s): return _some_maps(s, memberships, membership_maps)
 @section('Attention of the class token', 'The weights with which the class token averages the patches.')
 def _cls(s): return _some_maps(s, cls_attention, cls_attention_maps)
 
+# %% ../../nbs/65_report.ipynb #90ddc621
 @section('Subspaces', 'Inner products of the basis vectors, and overlap of two heads: 0 orthogonal, 1 the same.')
 def _subspaces(s): return plot_subspaces(s.model)
 
@@ -124,6 +128,7 @@ def _make_section(title, text, draw, subject):
     figures, more = drawn if isinstance(drawn, tuple) else (drawn, '')
     return Section(title, f'{text} {more}'.strip(), figures if isinstance(figures, list) else [figures])
 
+# %% ../../nbs/65_report.ipynb #46fe9a0b
 def explanation(
     model:nn.Module,  # a model of the zoo, of timm's, or any with operators in it
     image,            # see prepare_image
@@ -153,6 +158,7 @@ def _html_section(s):
     shown = ''.join(f'\n<p><img alt="{title}" src="data:image/png;base64,{i}"></p>' for i in images)
     return f'<h2>{title}</h2>\n<p>{html.escape(s.text)}</p>{shown}'
 
+# %% ../../nbs/65_report.ipynb #c54d6b0d
 def _to_html(title, about, sections):
     body = '\n'.join(map(_html_section, sections))
     return _page.format(title=html.escape(title), about=html.escape(about), body=body)
@@ -160,22 +166,19 @@ def _to_html(title, about, sections):
 # %% ../../nbs/65_report.ipynb #2c7de492
 def _words(heading, text, size):
     "A figure of a heading and a paragraph."
-    lines = textwrap.wrap(text, 120)
-    fig = NotebookFigure(figsize=(9, 0.45 + 0.2*len(lines)), facecolor='white')
-    fig.text(0.01, 1 - 0.25/fig.get_figheight(), heading, fontsize=size, weight='bold', va='center')
-    fig.text(0.01, 0, '\n'.join(lines), fontsize=9, va='bottom', linespacing=1.3)
+    fig = NotebookFigure(figsize=(9, 0.9), facecolor='white')
+    fig.text(0.01, 0.9, heading, fontsize=size, weight='bold', va='top')
+    fig.text(0.01, 0.5, text, fontsize=9, va='top', wrap=True)
     return fig
 
+# %% ../../nbs/65_report.ipynb #f4b833dd
 def _to_picture(title, about, sections):
     "All figures below each other, as one picture."
     figs = [_words(title, about, 15)] + [f for s in sections for f in (_words(s.title, s.text, 12), *s.figures)]
-    images = [Image.open(io.BytesIO(figure_png(f))).convert('RGB') for f in figs]
-    gap, top = 12, 0
-    page = Image.new('RGB', (max(i.width for i in images), sum(i.height + gap for i in images)), 'white')
-    for i in images:
-        page.paste(i, (0, top))
-        top += i.height + gap
-    return page
+    parts = [np.asarray(Image.open(io.BytesIO(figure_png(f))).convert('RGB')) for f in figs]
+    width = max(p.shape[1] for p in parts)
+    parts = [np.pad(p, ((0, 12), (0, width - p.shape[1]), (0, 0)), constant_values=255) for p in parts]
+    return Image.fromarray(np.concatenate(parts))
 
 # %% ../../nbs/65_report.ipynb #d5b99172
 def explain(
@@ -188,8 +191,7 @@ def explain(
 )->Path:                # the file
     "Write a report of everything the model has to show about an image."
     out, model = Path(out), unwrap_model(model)
-    if out.suffix not in ('.html', '.png'): raise ValueError(f"out={str(out)!r}; expected a name that ends in .html or .png")
-    if not out.resolve().parent.is_dir(): raise FileNotFoundError(f"no directory {str(out.parent)!r} to write the report to")
+    check_option(out.suffix in ('.html', '.png'), 'out', str(out), "a name that ends in .html or .png")
     file = image if isinstance(image, (str, Path)) else getattr(image, 'filename', '')
     title = title or f'{model_name(model)}: {Path(file).name}'.removesuffix(': ')
     parameters, layers = sum(p.numel() for p in model.parameters()), len(attention_layers(model))

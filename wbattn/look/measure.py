@@ -8,9 +8,8 @@ __all__ = ['layer_rates', 'layer_spectra', 'memberships', 'head_diversity', 'cls
 
 # %% ../../nbs/61_measure.ipynb #0f943a0c
 import copy, math
-import torch
+import pandas as pd, torch
 import torch.nn.functional as F
-from collections import defaultdict
 from contextlib import contextmanager
 from einops import rearrange
 from timm.layers import Attention, AttentionRope, to_2tuple
@@ -26,41 +25,29 @@ from ..ops.crate import ISTA, MSSA
 from ..rates import coding_rate, effective_rank, spectrum_cdf, subspace_rate, variational_rate
 
 # %% ../../nbs/61_measure.ipynb #c84c8901
-class AttentionLayer(NamedTuple):
-    "An attention operator and the block around it."
-    name:str              # in the model: 'blocks.3.attn'
-    op:nn.Module          # the operator
-    block:nn.Module|None  # what it sits in; None if it is the model
-
-    @property
-    def white_box(self): return all(hasattr(self.op, k) for k in ('membership', 'bases', 'objective'))
-
-    def ask(self,
-        what:str,  # 'membership', 'bases' or 'objective'
-        *args      # of that method
-    ):
-        "What the operator says; None for attention that isn't ours."
-        return getattr(self.op, what)(*args) if self.white_box else None
-
-# %% ../../nbs/61_measure.ipynb #46919faf
 _timm_softmax = Attention, AttentionRope, EvaAttention
 
 def attention_layers(
     model:nn.Module, # a model of the zoo, of timm's, or any with operators in it
-)->list:             # of AttentionLayer, the outermost ones
-    "The attention layers of a model."
-    model, found = unwrap_model(model), []
-    for name, m in model.named_modules():
-        layer = AttentionLayer(name, m, model.get_submodule(name.rpartition('.')[0]) if name else None)
-        inside = found and name.startswith(f'{found[-1].name}.'.lstrip('.'))
-        if not inside and (layer.white_box or isinstance(m, (*_timm_softmax, TimmXCA))): found.append(layer)
+)->dict:             # name in the model, such as 'blocks.3.attn' → the module
+    "The attention layers of a model, the outermost ones, in order."
+    found = {}
+    for name, m in unwrap_model(model).named_modules():
+        inside = any(name.startswith(f'{n}.'.lstrip('.')) for n in found)
+        if not inside and (hasattr(m, 'membership') or isinstance(m, (*_timm_softmax, TimmXCA))): found[name] = m
     return found
 
+# %% ../../nbs/61_measure.ipynb #a2e1c459
 def operators(
     model:nn.Module, # a model of the zoo, or any with operators in it
 )->list:             # of modules
     "The operators of a model that follow the contract."
-    return [l.op for l in attention_layers(model) if l.white_box]
+    return [m for m in attention_layers(model).values() if hasattr(m, 'membership')]
+
+# %% ../../nbs/61_measure.ipynb #d5536b80
+def _ask(op, what, *args):
+    "What an operator says; None for attention that isn't ours."
+    return getattr(op, what)(*args) if hasattr(op, what) else None
 
 # %% ../../nbs/61_measure.ipynb #5cbbae05
 class MissingQuantity(ValueError):
@@ -73,11 +60,12 @@ def model_name(
     model = unwrap_model(model)
     return (getattr(model, 'pretrained_cfg', None) or {}).get('architecture') or type(model).__name__
 
+# %% ../../nbs/61_measure.ipynb #7270473d
 def attention_kinds(
     model:nn.Module, # any
 )->str:
     "The kinds of attention in a model."
-    return ', '.join(dict.fromkeys(type(l.op).__name__ for l in attention_layers(model))) or 'none'
+    return ', '.join(dict.fromkeys(type(m).__name__ for m in attention_layers(model).values())) or 'none'
 
 def lacks(
     model:nn.Module, # any
@@ -99,6 +87,7 @@ def evaluating(
     finally:
         for m, training in modes: m.training = training
 
+# %% ../../nbs/61_measure.ipynb #9b4135bc
 def run_model(
     model:nn.Module, # any
     x,               # images `b c h w`, or a loader whose batches begin with them
@@ -116,40 +105,40 @@ def run_model(
         for h in hooks: h.remove()
     return outputs
 
-# %% ../../nbs/61_measure.ipynb #c159c533
-def _layer_hooks(i, layer, see):
-    "Hooks that call `see` after one layer."
-    stream = []
-    def enter(m, args): stream[:] = args[:1]
-    def leave(m, args, out): see(i, layer, args[0], out, stream.pop() if stream else args[0])
-    hooks = [layer.op.register_forward_hook(leave)]
-    if layer.block is None or isinstance(layer.block, (nn.Sequential, nn.ModuleList)): return hooks
-    return hooks + [layer.block.register_forward_pre_hook(enter)]
-
-def watch(
-    model:nn.Module, # with attention layers
+# %% ../../nbs/61_measure.ipynb #e88111e3
+def collect(
+    model:nn.Module, # any
     x,               # images `b c h w`, or a loader of them
-    see:Callable,    # called as `see(i, layer, tokens, update, stream)` when layer i has run; all `b n d`
-):
-    "Run a model and watch each attention layer."
-    layers = attention_layers(model)
-    if not layers: raise lacks(model, "attention layer that is known here")
-    run_model(model, x, [h for i, l in enumerate(layers) for h in _layer_hooks(i, l, see)])
+    modules:list,    # of the model
+    see:Callable,    # called as `see(module, input, output)`: a value for each image `b …`, or None
+    hooks=(),        # handles of further hooks
+)->list:             # for each module its values over all batches, or None
+    "What is seen of each module while the model runs."
+    if not modules: raise lacks(model, "attention layer that is known here")
+    seen = {m: [] for m in modules}
+    def note(m, args, out): seen[m].append(see(m, args[0], out))
+    run_model(model, x, [*hooks, *(m.register_forward_hook(note) for m in modules)])
+    return [None if s[0] is None else torch.cat(s).cpu() for s in seen.values()]
 
 # %% ../../nbs/61_measure.ipynb #cab58fd4
 class Asked(NamedTuple):
     "What a quantity is computed with, beside the tokens."
-    layer:AttentionLayer # the operator and its block
-    Pi:Tensor|None       # membership of the layer's input `b h n`
-    U:Tensor|None        # bases `h d p`
-    eps:float            # distortion ε
+    op:nn.Module   # the operator
+    Pi:Tensor|None # membership of the layer's input `b h n`
+    U:Tensor|None  # bases `h d p`
+    eps:float      # distortion ε
 
 def _unit_codes_rate(Z, l):
     "R_c of codes of length one."
     codes = torch.einsum('bnd,hdp->bhnp', widen(Z), widen(l.U))
     return coding_rate(F.normalize(codes, dim=-1), l.eps).sum(-1) # p/(n ε²), as in R_c: a code has p entries
 
-def _objective(Z, l): return l.layer.ask('objective', Z if l.U is None else Z.to(l.U.dtype))
+# %% ../../nbs/61_measure.ipynb #6322ec3e
+def _objective(Z, l): return _ask(l.op, 'objective', Z if l.U is None else Z.to(l.U.dtype))
+
+def _switched_off(Z, l):
+    mask = _ask(l.op, 'mask', Z.to(l.U.dtype)) if l.U is not None else None
+    return None if mask is None else (mask == 0).float().mean(1)
 
 # %% ../../nbs/61_measure.ipynb #4bc95482
 #| include: false
@@ -166,7 +155,7 @@ QUANTITIES = dict(
                   lambda Z, l: None if l.Pi is None else variational_rate(Z, l.Pi.mT, l.U, l.eps)),
     objective=Quantity('objective (nats)', _objective),
     rank=Quantity('effective rank', lambda Z, l: effective_rank(Z)),
-    norm=Quantity('mean token length', lambda Z, l: Z.norm(dim=-1).mean(-1)))
+    off=Quantity('share of heads switched off', _switched_off))
 
 # %% ../../nbs/61_measure.ipynb #76d6c0af
 def _scaled(block, update):
@@ -174,15 +163,6 @@ def _scaled(block, update):
     if hasattr(block, 'ls1'): return block.ls1(update)
     gammas = (getattr(block, k, None) for k in ('gamma1', 'gamma_1')) # timm's XCiT and EVA
     return next((g*update for g in gammas if g is not None), update)
-
-def _over_images(seen):
-    "Mean and standard deviation over images, by key; nan where one layer of several lacks it."
-    def stats(v): return v.mean().item(), v.std().item() if len(v) > 1 else 0.
-    rates = {}
-    for key in dict.fromkeys(k for s in seen for k in s):
-        values = [stats(torch.cat(s[key])) if key in s else (math.nan, math.nan) for s in seen]
-        rates[key], rates[key + '_std'] = map(list, zip(*values))
-    return rates
 
 # %% ../../nbs/61_measure.ipynb #dfebecf9
 def layer_rates(
@@ -197,16 +177,21 @@ def layer_rates(
     what = tuple(QUANTITIES if what is None else what)
     for k in what: known(k, QUANTITIES, "unknown quantity")
     check_value('where', where, one_of('input', 'stream'))
-    seen = [defaultdict(list) for _ in attention_layers(model)]
-    def see(i, layer, Z, update, stream):
-        asked = Asked(layer, layer.ask('membership', Z), layer.ask('bases'), eps)
-        tokens = {'': widen(Z if where == 'input' else stream)}
-        if after: tokens['_after'] = tokens[''] + widen(_scaled(layer.block, update))
-        values = {k + s: QUANTITIES[k].of(t, asked) for k in what for s, t in tokens.items()}
-        for k, v in values.items():
-            if v is not None: seen[i][k].append(v.double().cpu())
-    watch(model, x, see)
-    return _over_images(seen)
+    model, streams = unwrap_model(model), {}
+    blocks = {op: model.get_submodule(name.rpartition('.')[0]) for name, op in attention_layers(model).items()}
+    def enter(block, args): streams[block] = args[0]
+    hooks = [b.register_forward_pre_hook(enter) for b in blocks.values() if hasattr(b, 'norm1')]
+    def see(op, Z, update):
+        asked = Asked(op, _ask(op, 'membership', Z), _ask(op, 'bases'), eps)
+        tokens = [widen(Z if where == 'input' else streams.get(blocks[op], Z))]
+        if after: tokens.append(tokens[0] + widen(_scaled(blocks[op], update)))
+        values = [QUANTITIES[k].of(t, asked) for k in what for t in tokens]
+        return torch.stack([Z.new_full((len(Z),), math.nan).double() if v is None else v.double() for v in values], 1)
+    found = collect(model, x, list(blocks), see, hooks) # for each layer `images quantities`
+    keys = [k + s for k in what for s in ('', '_after')[:1 + after]]
+    by_layer = pd.concat([pd.DataFrame(f, columns=keys) for f in found], keys=range(len(found))).groupby(level=0)
+    mean = by_layer.mean().dropna(axis=1, how='all')
+    return mean.join(by_layer.std().fillna(0)[mean.columns].add_suffix('_std')).to_dict('list')
 
 # %% ../../nbs/61_measure.ipynb #fdbbe8c6
 def layer_spectra(
@@ -214,9 +199,8 @@ def layer_spectra(
     x,               # images `b c h w`, or a loader of them
 )->list:             # for each layer `d`, mean over images
     "Share of the energy in the strongest 1 … d directions of the tokens entering each attention layer."
-    seen = defaultdict(list)
-    watch(model, x, lambda i, layer, Z, *_: seen[i].append(spectrum_cdf(widen(Z)).double().cpu()))
-    return [torch.cat(s).mean(0) for s in seen.values()]
+    def see(op, Z, out): return spectrum_cdf(widen(Z)).double()
+    return [s.mean(0) for s in collect(model, x, list(attention_layers(model).values()), see)]
 
 # %% ../../nbs/61_measure.ipynb #b0288571
 def patch_grid(
@@ -230,13 +214,15 @@ def patch_grid(
     height, width = to_2tuple(embed.patch_size)
     return size[0]//height, size[1]//width
 
-def _to_grid(t, model, x, grid):
+# %% ../../nbs/61_measure.ipynb #290efe4e
+def _to_grid(t, model, x, grid=None):
     "Values of tokens `b h n` on their grid `b h rows cols`, without the tokens in front that are no patch."
+    model = unwrap_model(model)
     n, (rows, cols) = t.shape[-1], grid or patch_grid(model, x.shape[-2:])
     front = getattr(model, 'num_prefix_tokens', 0)
     if not 0 <= n - rows*cols <= front:
         raise ValueError(f"{n} tokens don't form a grid of {rows}×{cols}; pass grid=(rows, columns)")
-    return rearrange(t[..., n - rows*cols:], 'b h (r c) -> b h r c', r=rows).float().cpu()
+    return rearrange(t[..., n - rows*cols:], 'b h (r c) -> b h r c', r=rows).float()
 
 # %% ../../nbs/61_measure.ipynb #6498e43a
 def memberships(
@@ -245,73 +231,60 @@ def memberships(
     grid:tuple=None, # rows and columns of patches; None: from the model and the size of the images
 )->list:             # for each layer Π `b h rows cols`, or None where it has none
     "Membership of every patch in every head, layer by layer."
-    seen = defaultdict(list)
-    def see(i, layer, Z, *_):
-        Pi = layer.ask('membership', Z)
-        seen[i].append(None if Pi is None else _to_grid(Pi, unwrap_model(model), x, grid))
-    watch(model, x, see)
-    if all(s[0] is None for s in seen.values()): raise lacks(model, "membership Π")
-    return [None if s[0] is None else torch.cat(s) for s in seen.values()]
+    found = collect(model, x, list(attention_layers(model).values()), lambda op, Z, out: _ask(op, 'membership', Z))
+    if all(Pi is None for Pi in found): raise lacks(model, "membership Π")
+    return [None if Pi is None else _to_grid(Pi, model, x, grid) for Pi in found]
 
 # %% ../../nbs/61_measure.ipynb #b64c3511
 def head_diversity(
     maps:Tensor, # non-negative, `b h n` or `b h rows cols`
 )->Tensor:       # `b`, in [0, 1]; 0 for a single head
     "Mean total variation distance between the maps of two heads, each scaled to sum to one."
-    p = maps.flatten(2).double()
-    total = p.sum(-1, keepdim=True)
-    p = torch.where(total > 0, p/total, 1/p.shape[-1])
-    h = p.shape[1]
+    p = maps.flatten(2).double() + 1e-300 # an empty map: even
+    p, h = p/p.sum(-1, keepdim=True), p.shape[1]
     return torch.cdist(p, p, p=1).sum((1, 2))/max(1, 2*h*(h - 1))
 
 # %% ../../nbs/61_measure.ipynb #99bbb0c3
-def _queries_keys(m, Z):
-    "Queries and keys of class attention, MSSA or our softmax attention: `b n d`."
-    if isinstance(m, ClassAttn): return m.q(Z[:, :1]), m.k(Z)
-    if isinstance(m, MSSA): return [m.qkv(Z)]*2
-    return m.qkv(Z).chunk(3, -1)[:2]
+def _own_row(m, Z, out):
+    "The class token's row in class attention, MSSA or our softmax attention: `b h n`."
+    if isinstance(m, ClassAttn): q, k = m.q(Z[:, :1]), m.k(Z)
+    elif isinstance(m, MSSA): q = k = m.qkv(Z)
+    else: q, k, _ = m.qkv(Z).chunk(3, -1)
+    q, k = (rearrange(t.float(), 'b n (h p) -> b h n p', h=m.num_heads) for t in (q, k))
+    return (q[:, :, :1] @ k.mT/math.sqrt(k.shape[-1])).softmax(-1)[:, :, 0]
 
-def _own_rows(model, x, modules):
-    "The class token's row in each of these modules: `b h n`."
-    seen = {m: [] for m in modules}
-    def note(m, args, out):
-        q, k = (rearrange(t.float(), 'b n (h p) -> b h n p', h=m.num_heads) for t in _queries_keys(m, args[0]))
-        seen[m].append((q[:, :, :1] @ k.mT/math.sqrt(k.shape[-1])).softmax(-1)[:, :, 0])
-    run_model(model, x, [m.register_forward_hook(note) for m in modules])
-    return [torch.cat(s) for s in seen.values()]
-
+# %% ../../nbs/61_measure.ipynb #ed9efe33
 def _timm_rows(model, x, names):
-    "The same in attention of timm's."
+    "The same row in attention of timm's."
     twin = copy.deepcopy(model)
     for m in twin.modules():
         if hasattr(m, 'fused_attn'): m.fused_attn = False
     batches = run_model(AttentionExtract(twin, [f'{n}.attn_drop' for n in names], method='hook'), x)
-    return [torch.cat([b[k][:, :, 0] for b in batches]) for k in batches[0]]
+    return [torch.cat([b[k][:, :, 0] for b in batches]).cpu() for k in batches[0]]
 
 # %% ../../nbs/61_measure.ipynb #fe21ea6e
 def cls_attention(
     model:nn.Module, # with a class token and attention that compares tokens
     x:Tensor,        # images `b c h w`
-    grid:tuple=None, # rows and columns of patches; None: from the model and the size of the images
 )->list:             # for each layer `b h rows cols`; what lacks to a sum of 1 went to tokens that are no patch
     "The class token's attention to every patch, in each layer that it attends in."
     model = unwrap_model(model)
     if getattr(model, 'cls_token', None) is None: raise lacks(model, "class token")
     layers = attention_layers(model)
     own = [m for m in model.modules() if isinstance(m, ClassAttn)]
-    own = own or [l.op for l in layers if isinstance(l.op, (MSSA, SoftmaxAttention))]
-    names = [l.name for l in layers if isinstance(l.op, _timm_softmax)]
-    if own: rows = _own_rows(model, x, own)
+    own = own or [m for m in layers.values() if isinstance(m, (MSSA, SoftmaxAttention))]
+    names = [name for name, m in layers.items() if isinstance(m, _timm_softmax)]
+    if own: rows = collect(model, x, own, _own_row)
     elif names: rows = _timm_rows(model, x, names)
     else: raise lacks(model, "attention of the class token")
-    return [_to_grid(r, model, x, grid) for r in rows]
+    return [_to_grid(r, model, x) for r in rows]
 
 # %% ../../nbs/61_measure.ipynb #6266b73a
 def layer_bases(
     model:nn.Module, # with operators that have bases
 )->dict:             # number of the layer, from 0 → its bases `h d p`
     "The subspaces of each layer that has some."
-    found = {i: l.ask('bases') for i, l in enumerate(attention_layers(model))}
+    found = {i: _ask(m, 'bases') for i, m in enumerate(attention_layers(model).values())}
     found = {i: U.detach().float() for i, U in found.items() if U is not None}
     if found: return found
     raise lacks(model, "subspaces")
@@ -324,6 +297,7 @@ def subspace_coherence(
     vectors = [F.normalize(rearrange(U, 'h d p -> d (h p)'), dim=0) for U in layer_bases(model).values()]
     return [(W.mT @ W).abs() for W in vectors]
 
+# %% ../../nbs/61_measure.ipynb #7318e970
 def subspace_overlap(
     U:Tensor, # bases `h d p`, p ≤ d
 )->Tensor:    # `h h`, in [0, 1], ones on the diagonal
@@ -336,27 +310,17 @@ def step_sizes(
     model:nn.Module, # with operators that have alpha and beta
 )->dict:             # 'alpha' and 'beta' → a number for each layer that has them
     "The step sizes α of expansion and β of compression, by layer."
-    ops = [o for o in operators(model) if hasattr(o, 'alpha') and hasattr(o, 'beta')]
+    ops = [o for o in operators(model) if hasattr(o, 'alpha')]
     if not ops: raise lacks(model, "step sizes α and β")
     return {k: [getattr(o, k).detach().float().mean().item() for o in ops] for k in ('alpha', 'beta')}
 
 # %% ../../nbs/61_measure.ipynb #bfbeb430
-def _switched_off(op, Z):
-    "Which memberships a mask or a threshold leaves at 0."
-    Pi, mask = op.membership(Z), op.mask(Z)
-    return Pi == 0 if mask is None else Pi*mask[..., None] == 0
-
 def layer_sparsity(
-    model:nn.Module, # with ISTA modules, or operators that have a mask
+    model:nn.Module, # with ISTA modules
     x,               # images `b c h w`, or a loader of them
-)->dict:             # 'nonzero_codes' (ISTA) and 'switched_off' (DMSA) → shares by layer, mean over images
-    "How sparse ISTA's codes are, and what DMSA's soft thresholds switch off, layer by layer."
-    found = dict(nonzero_codes=[m for m in unwrap_model(model).modules() if isinstance(m, ISTA)],
-                 switched_off=[o for o in operators(model) if hasattr(o, 'mask')])
-    if not any(found.values()): raise lacks(model, "ISTA and no masks")
-    seen = defaultdict(list)
-    def note(m, args, out):
-        counted = out != 0 if isinstance(m, ISTA) else _switched_off(m, args[0])
-        seen[m].append(counted.double().flatten(1).mean(1))
-    run_model(model, x, [m.register_forward_hook(note) for ms in found.values() for m in ms])
-    return {k: [torch.cat(seen[m]).mean().item() for m in ms] for k, ms in found.items() if ms}
+)->dict:             # 'nonzero_codes' → a share for each ISTA, mean over images
+    "How sparse ISTA's codes are, layer by layer."
+    codes = [m for m in unwrap_model(model).modules() if isinstance(m, ISTA)]
+    if not codes: raise lacks(model, "ISTA")
+    shares = collect(model, x, codes, lambda m, Z, out: (out != 0).double().flatten(1).mean(1))
+    return dict(nonzero_codes=[s.mean().item() for s in shares])

@@ -14,18 +14,18 @@ import torch.nn.functional as F
 from fastcore.meta import delegates
 from matplotlib import colormaps
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
 from PIL import Image, ImageOps
 from timm.data import resolve_model_data_config
 from timm.utils import unwrap_model
 from torch import Tensor, nn
 from torchvision.transforms.functional import normalize, to_tensor
-from typing import Callable, NamedTuple
-from ..checks import check_value, one_of
+from torchvision.utils import make_grid
+from typing import Callable
 from ..data import read_image
 from .measure import (QUANTITIES, MissingQuantity, cls_attention, lacks, layer_bases, layer_spectra,
-    memberships, model_name, step_sizes, subspace_coherence, subspace_overlap)
+    memberships, step_sizes, subspace_coherence, subspace_overlap)
 from ..models import WhiteBoxTransformer
 
 # %% ../../nbs/62_plots.ipynb #b6c1f903
@@ -34,6 +34,7 @@ PALETTE = BLUE, ORANGE, GREEN, '#CC79A7', '#56B4E9', '#E69F00', GREY
 COLORS = dict(ECA=ORANGE, ToST=BLUE, TSSA=BLUE, DMST=GREEN, DMSA=GREEN, CRATE='#CC79A7', MSSA='#CC79A7', XCiT='#56B4E9',
               ViT=GREY)
 
+# %% ../../nbs/62_plots.ipynb #1daa8ada
 def figure_png(
     fig:Figure,    # of any size
     dpi:float=100, # pixels an inch
@@ -49,6 +50,15 @@ class NotebookFigure(Figure):
     "A figure without pyplot, that shows itself in a notebook."
     def _repr_png_(self): return figure_png(self, 90)
 
+    def savefig(self,
+        *args,   # as matplotlib's
+        **kwargs # as matplotlib's
+    ):
+        "Save, laid out twice: only then does the layout know the width of the tick labels."
+        if engine := self.get_layout_engine(): engine.execute(self)
+        super().savefig(*args, **kwargs)
+
+# %% ../../nbs/62_plots.ipynb #7b4e3e50
 def new_figure(
     rows:int=1,    # of axes
     cols:int=1,    # of axes
@@ -62,16 +72,13 @@ def new_figure(
 
 # %% ../../nbs/62_plots.ipynb #f599a93a
 def pick(
-    i,         # a number, several, or None for all
-    n:int,     # of so many
-    what:str,  # what is counted, for the error
-)->list:       # of numbers from 0
-    "The numbers that are meant, checked."
-    chosen = range(n) if i is None else [i] if isinstance(i, int) else i
-    for j in chosen:
-        if not -n <= j < n: raise ValueError(f"{what} {j} is not there: {n} of them, counted from 0")
-    return [j % n for j in chosen]
+    i,     # a number, several, or None for all
+    n:int, # of so many
+)->list:   # of numbers from 0
+    "The numbers that are meant; an IndexError for one that isn't there."
+    return np.atleast_1d(np.arange(n)[slice(None) if i is None else i]).tolist()
 
+# %% ../../nbs/62_plots.ipynb #5cb0cd8c
 def spread(
     n:int,      # of so many
     most:int=4, # at most so many
@@ -79,6 +86,7 @@ def spread(
     "Some of n, evenly from first to last."
     return np.linspace(0, n - 1, min(n, most)).round().astype(int).tolist()
 
+# %% ../../nbs/62_plots.ipynb #c3afcd52
 def layer_colors(
     fig:Figure, # to draw in
     axes,       # one or several, at whose side the bar stands
@@ -86,9 +94,8 @@ def layer_colors(
 )->ListedColormap:
     "A colour for each layer, and a bar that names them."
     colors = ListedColormap(colormaps['cividis'](np.linspace(0, 0.85, n)))
-    bar = fig.colorbar(ScalarMappable(BoundaryNorm(np.arange(0.5, n + 1), n), colors), ax=axes, label='layer', pad=0.01)
-    bar.set_ticks([i + 1 for i in spread(n, 12)])
-    bar.minorticks_off()
+    shades = ScalarMappable(Normalize(0.5, n + 0.5), colors)
+    fig.colorbar(shades, ax=axes, label='layer', pad=0.01, ticks=[i + 1 for i in spread(n, 12)])
     return colors
 
 def _layer_axis(ax):
@@ -96,39 +103,35 @@ def _layer_axis(ax):
     ax.set_xlabel('layer')
 
 # %% ../../nbs/62_plots.ipynb #f6cf383a
-def _rate_line(ax, rates, key, color, **style):
-    "Means by layer, with a band of one standard deviation."
-    mean, std = np.array(rates[key]), np.nan_to_num(rates[key + '_std'])
-    layers = np.arange(1, len(mean) + 1)
-    ax.plot(layers, mean, marker='o', ms=3.5, color=color, **style)
-    ax.fill_between(layers, mean - std, mean + std, color=color, alpha=0.15, lw=0)
+def _line(ax, values, std, **style):
+    "Values by layer, with a band."
+    mean, std, layers = np.array(values), np.nan_to_num(std), range(1, len(values) + 1)
+    ax.plot(layers, mean, marker='o', ms=3.5, **style)
+    ax.fill_between(layers, mean - std, mean + std, color=style['color'], alpha=0.15, lw=0)
 
-_step_lines = ('', BLUE, '-', 'before the step'), ('_after', ORANGE, '--', 'after the step')
+# %% ../../nbs/62_plots.ipynb #4b849971
+def _rate_lines(rates):
+    "Of each line its name, the rates, the end of their keys, its colour and style."
+    if not any(isinstance(v, dict) for v in rates.values()):
+        return [('before the step', rates, '', BLUE, '-'), ('after the step', rates, '_after', ORANGE, '--')]
+    return [(name, r, '', COLORS.get(name, color), '-') for (name, r), color in zip(rates.items(), PALETTE*len(rates))]
 
-def _rate_panel(ax, rates, key, several):
-    "One quantity of one model or of several."
-    lines = [(rates, key + s, color, ls, label) for s, color, ls, label in _step_lines]
-    if several:
-        lines = [(r, key, COLORS.get(name, color), '-', name) for (name, r), color in zip(rates.items(), PALETTE*len(rates))]
-    for r, k, color, ls, label in lines:
-        if k in r: _rate_line(ax, r, k, color, ls=ls, label=label)
-    ax.set_ylabel(QUANTITIES[key].label)
-    ax.margins(y=0.15)
-    _layer_axis(ax)
-
-# %% ../../nbs/62_plots.ipynb #a78807b8
+# %% ../../nbs/62_plots.ipynb #114b147c
 def plot_layer_rates(
     rates:dict,     # of layer_rates, or several under names: {'before training': …, 'after training': …}
     what:list=None, # keys of `QUANTITIES`, one panel each; None: all that are there
 )->Figure:
     "Rates by layer; bands: one standard deviation over images."
-    several = any(isinstance(v, dict) for v in rates.values())
-    held = {k for r in (rates.values() if several else [rates]) for k in r}
-    keys = [k for k in what or QUANTITIES if k in held]
-    if not keys: raise MissingQuantity(f"the rates hold none of {', '.join(what or QUANTITIES)}")
+    lines, what = _rate_lines(rates), what or list(QUANTITIES)
+    keys = [k for k in what if any(k in r for _, r, *_ in lines)]
+    if not keys: raise MissingQuantity(f"the rates hold none of {', '.join(what)}")
     cols = 2 if len(keys) == 4 else min(3, len(keys))
     fig, axs = new_figure(-(-len(keys)//cols), cols, w=3.6, h=2.6)
-    for ax, k in zip(axs.flat, keys): _rate_panel(ax, rates, k, several)
+    for ax, k in zip(axs.flat, keys):
+        for name, r, s, color, ls in lines:
+            if k + s in r: _line(ax, r[k + s], r[k + s + '_std'], color=color, ls=ls, label=name)
+        ax.set_ylabel(QUANTITIES[k].label)
+        _layer_axis(ax)
     for ax in axs.flat[len(keys):]: ax.set_visible(False)
     fig.legend(*axs.flat[0].get_legend_handles_labels(), loc='outside upper center', ncols=6, frameon=False, fontsize=9)
     return fig
@@ -141,60 +144,33 @@ def learning_curves(
     logs = logs if isinstance(logs[0], list) else [logs]
     fig, [(a, b)] = new_figure(1, 2)
     for log in map(pd.DataFrame, logs):
-        style = dict(alpha=1 if len(logs) == 1 else 0.6)
-        a.plot(log.epoch, log.train_loss, color=BLUE, label='training', **style)
-        a.plot(log.epoch, log.valid_loss, color=ORANGE, ls='--', label='validation', **style)
-        b.plot(log.epoch, 100*(1 - log.accuracy), color=ORANGE, ls='--', **style)
-    for ax in (a, b): ax.xaxis.get_major_locator().set_params(integer=True)
+        alpha = 1 if len(logs) == 1 else 0.6
+        for y, color, ls in ((log.train_loss, BLUE, '-'), (log.valid_loss, ORANGE, '--')):
+            a.plot(log.epoch, y, color=color, ls=ls, alpha=alpha)
+        b.plot(log.epoch, 100*(1 - log.accuracy), color=ORANGE, ls='--', alpha=alpha)
     a.set(xlabel='epoch', ylabel='loss (nats)')
-    a.legend(a.lines[:2], ['training', 'validation'], frameon=False)
+    a.legend(['training', 'validation'], frameon=False)
     ticks = [0, 1, 2, 5, 10, 20, 50, 100]
     b.set(xlabel='epoch', ylabel='validation error (%)', yscale='symlog', ylim=(0, 100))
     b.set_yticks(ticks, ticks)
     return fig
 
 # %% ../../nbs/62_plots.ipynb #0bb7e85b
-def _draw_coherence(ax, C, heads, title):
-    "Inner products of some basis vectors of each head."
-    p = len(C)//heads
-    d = min(p, 8)
-    keep = np.add.outer(np.arange(heads)*p, np.arange(d)*p//d).ravel()
-    shown = ax.imshow(C[keep][:, keep], cmap='cividis', vmin=0, vmax=1)
-    for draw in (ax.axvline, ax.axhline):
-        for edge in np.arange(1, heads)*d - 0.5: draw(edge, color='white', lw=0.6)
-    ticks = [k*d + (d - 1)/2 for k in spread(heads, 8)]
-    names = [k + 1 for k in spread(heads, 8)]
-    ax.set_xticks(ticks, names)
-    ax.set_yticks(ticks, names)
-    ax.tick_params(length=0)
-    ax.set(title=title, xlabel='head')
-    return shown
-
-def _draw_overlap(ax, bases):
-    "Overlap of each two heads by layer: mean, least and most."
-    layers = [i + 1 for i in bases]
-    overlaps = [subspace_overlap(U) for U in bases.values()]
-    pairs = [o[~torch.eye(len(o), dtype=torch.bool)] if len(o) > 1 else o.flatten() for o in overlaps]
-    ax.plot(layers, [o.mean() for o in pairs], color=BLUE, marker='o', ms=3.5, label='mean over pairs')
-    ax.fill_between(layers, [o.min() for o in pairs], [o.max() for o in pairs], color=BLUE, alpha=0.15, lw=0)
-    ax.plot(layers, [U.shape[2]/U.shape[1] for U in bases.values()], color=GREY, ls=':', label='at random, p/d')
-    _layer_axis(ax)
-    ax.set(ylabel='overlap of two heads', ylim=(0, None))
-    ax.legend(frameon=False, fontsize=8)
-
-# %% ../../nbs/62_plots.ipynb #441a3f4f
 def plot_subspaces(
     model:nn.Module, # with operators that have bases
 )->Figure:
-    "|UᵀU| between the heads of four layers, and their overlap in all."
-    bases, coherence = layer_bases(model), subspace_coherence(model)
-    picked, numbers = spread(len(bases)), list(bases)
-    fig, [axs] = new_figure(1, len(picked) + 1, w=2.5, h=2.5)
-    for ax, j in zip(axs, picked):
-        shown = _draw_coherence(ax, coherence[j], len(bases[numbers[j]]), f'layer {numbers[j] + 1}')
+    "|UᵀU| between the heads of four layers, and how much two heads overlap."
+    layers = list(zip(layer_bases(model).items(), subspace_coherence(model)))
+    fig, [axs] = new_figure(1, min(4, len(layers)), w=2.5, h=3.1)
+    for ax, j in zip(axs, spread(len(layers))):
+        (i, U), C = layers[j]
+        (h, d, p), O, step = U.shape, subspace_overlap(U), max(1, U.shape[2]//8)
+        shown = ax.imshow(C[::step, ::step], cmap='cividis', vmin=0, vmax=1, extent=(0.5, h + 0.5, h + 0.5, 0.5))
+        ticks = [k + 1 for k in spread(h, 8)]
+        overlap = (O.sum() - h)/max(1, h*(h - 1))
+        ax.set(title=f'layer {i + 1}\noverlap {overlap:.2f}', xlabel='head', xticks=ticks, yticks=ticks)
     axs[0].set_ylabel('head')
-    fig.colorbar(shown, ax=list(axs[:-1]), shrink=0.7, pad=0.01, label='$|U^\\top U|$')
-    _draw_overlap(axs[-1], bases)
+    fig.colorbar(shown, ax=list(axs), shrink=0.7, pad=0.01, label='$|U^\\top U|$')
     return fig
 
 # %% ../../nbs/62_plots.ipynb #fdbbe8c6
@@ -211,14 +187,14 @@ def plot_spectra(
     ax.set(xlabel='number of strongest directions', ylabel='share of the energy (%)', xlim=(0, None), ylim=(0, 102))
     return fig
 
+# %% ../../nbs/62_plots.ipynb #f89c70cc
 def plot_step_sizes(
     model:nn.Module, # with operators that have alpha and beta
 )->Figure:
     "The step sizes α of expansion and β of compression, by layer."
     fig, [[ax]] = new_figure(w=5)
     labels = dict(alpha='α: expansion', beta='β: compression')
-    for (k, v), marker, color in zip(step_sizes(model).items(), 'os', PALETTE):
-        ax.plot(range(1, len(v) + 1), v, marker=marker, ms=4, color=color, label=labels[k])
+    for (k, v), color in zip(step_sizes(model).items(), PALETTE): _line(ax, v, 0, color=color, label=labels[k])
     ax.axhline(0, color=GREY, lw=0.8)
     ax.set_ylabel('step size')
     _layer_axis(ax)
@@ -234,103 +210,76 @@ def _size_for(model, image, nominal):
     scale = max(nominal[0]/h, nominal[1]/w)
     return [max(p, round(s*scale/p)*p) for s in (h, w)]
 
-def _prepared_tensor(x):
-    "A tensor `c h w` as a batch, and as pixels to be drawn."
-    if x.dim() != 3: raise ValueError(f"expected an image c h w, got a tensor of shape {tuple(x.shape)}")
-    x = x.as_subclass(Tensor).detach()
-    y = x.float().cpu()
-    y = (y - y.min())/(y.max() - y.min()).clamp_min(1e-6)
-    return x[None], (y.permute(1, 2, 0) if len(y) == 3 else y.mean(0)).numpy()
-
 # %% ../../nbs/62_plots.ipynb #c15cc692
 def prepare_image(
     model:nn.Module, # its channels, size, mean and standard deviation count
     image,           # PIL image of any size and mode, path, array of bytes, or a tensor `c h w` that is taken as it is
 )->tuple[Tensor, np.ndarray]: # `1 c h w` for the model, and the same pixels to be drawn, in [0, 1], `h w` or `h w 3`
     "An image as the model takes it, and as people see it."
-    if isinstance(image, Tensor): return _prepared_tensor(image)
+    if isinstance(image, Tensor):
+        if image.dim() != 3: raise ValueError(f"expected an image c h w, got a tensor of shape {tuple(image.shape)}")
+        image = image.as_subclass(Tensor).detach()
+        return image[None], make_grid(image.float().cpu(), normalize=True).permute(1, 2, 0).numpy()
     model = unwrap_model(model)
     config = resolve_model_data_config(model)
     chans, *nominal = config['input_size']
     chans = next((m.in_channels for m in model.modules() if isinstance(m, nn.Conv2d)), chans)
-    if chans not in (1, 3):
-        raise ValueError(f"{model_name(model)} takes {chans} channels, an image has 1 or 3: pass a tensor c h w")
     image = read_image(image, 'L' if chans == 1 else 'RGB')
     h, w = _size_for(model, image, nominal)
     pixels = np.asarray(ImageOps.fit(image, (w, h), Image.Resampling.BICUBIC))/255
     mean, std = (v if len(v) == chans else [np.mean(v)] for v in (config['mean'], config['std']))
     return normalize(to_tensor(pixels).float(), mean, std)[None], pixels
 
-# %% ../../nbs/62_plots.ipynb #63744ce7
-class MapRow(NamedTuple):
-    "The maps of one image in one layer."
-    title:str         # of the image
-    layer:int         # from 0
-    pixels:np.ndarray # of the image
-    heads:list        # from 0
-    maps:Tensor       # `heads rows cols`
-
+# %% ../../nbs/62_plots.ipynb #7c31dc63
 def _map_rows(measure, model, images, layers, heads, titles):
-    "A `MapRow` for each image and layer."
-    images = list(images) if isinstance(images, (list, tuple)) or getattr(images, 'ndim', 0) == 4 else [images]
-    titles, rows = ['']*len(images) if titles is None else list(titles), []
-    if len(titles) != len(images): raise ValueError(f"{len(titles)} titles for {len(images)} images")
-    for image, title in zip(images, titles):
+    "Numbers of heads; and for each image and layer a label, the pixels and the maps of these heads."
+    several, rows = isinstance(images, (list, tuple)) or getattr(images, 'ndim', 0) == 4, []
+    images = images if several else [images]
+    for image, title in zip(images, titles or ['']*len(images), strict=True):
         x, pixels = prepare_image(model, image)
         maps = measure(model, x)
-        for l in pick(layers, len(maps), 'layer'):
+        chosen = pick(layers, len(maps))
+        for l in chosen:
             if maps[l] is None: raise lacks(model, f"{measure.__name__} in layer {l}")
-            chosen = pick(heads, maps[l].shape[1], 'head')
-            rows.append(MapRow(str(title), l, pixels, chosen, maps[l][0][chosen]))
-    return rows
+            numbers = pick(heads, maps[l].shape[1])
+            name = f'layer {l + 1}' if len(chosen) > 1 or title == '' else ''
+            rows.append((f'{title}\n{name}'.strip(), pixels, maps[l][0][numbers]))
+    return numbers, rows
 
-# %% ../../nbs/62_plots.ipynb #ecb2085c
-def _draw_row(axes, row, low, high):
+# %% ../../nbs/62_plots.ipynb #47d91365
+def _draw_maps(axes, pixels, maps, low, high):
     "An image, and its maps over a pale copy of it."
-    extent = 0, row.maps.shape[2], row.maps.shape[1], 0
-    axes[0].imshow(row.pixels, cmap='gray', vmin=0, vmax=1, extent=extent)
-    pale = row.pixels if row.pixels.ndim == 2 else row.pixels.mean(-1)
-    for ax, m in zip(axes[1:], row.maps):
-        ax.imshow(pale, cmap='gray', vmin=-0.5, vmax=1.5, extent=extent)
+    extent = 0, maps.shape[2], maps.shape[1], 0
+    axes[0].imshow(pixels, cmap='gray', vmin=0, vmax=1, extent=extent)
+    for ax, m in zip(axes[1:], maps):
+        ax.imshow(np.atleast_3d(pixels).mean(-1), cmap='gray', vmin=-0.5, vmax=1.5, extent=extent)
         shown = ax.imshow(m, cmap='cividis', alpha=0.75, extent=extent, vmin=low, vmax=high)
     return shown
 
-def _map_axes(rows, turned):
-    "A figure, and for each row its axes: the image, then the heads."
-    cols = 1 + max(len(r.heads) for r in rows)
-    shape = (cols, len(rows)) if turned else (len(rows), cols)
-    aspect = np.mean([r.pixels.shape[0]/r.pixels.shape[1] for r in rows])
-    width = min(1.8, max(0.85, 7/shape[1]))
-    fig, axs = new_figure(*shape, w=width, h=width*aspect + 0.1 + 0.3/shape[0], subplot_kw=dict(xticks=[], yticks=[]))
-    return fig, axs.T if turned else axs
-
-# %% ../../nbs/62_plots.ipynb #a925b1e9
+# %% ../../nbs/62_plots.ipynb #ff680221
 def map_figure(
-    measure:Callable,    # memberships or cls_attention
-    model:nn.Module,     # that has what is measured
-    images,              # PIL image, path, array of bytes or tensor `c h w`; or several: a list, or a tensor `b c h w`
-    layers=-1,           # which of the layers measured, from 0: a number or several; None: all
-    heads=None,          # which heads, from 0: a number or several; None: all
-    titles=None,         # one for each image
-    limits:str='figure', # colours span the 'figure', or each 'map'
-    label:str='',        # of the colours
+    measure:Callable,# memberships or cls_attention
+    model:nn.Module, # that has what is measured
+    images,          # PIL image, path, array of bytes or tensor `c h w`; or several: a list, or a tensor `b c h w`
+    layers=-1,       # which of the layers measured, from 0: a number or several; None: all
+    heads=None,      # which heads, from 0: a number or several; None: all
+    titles=None,     # one for each image
+    label:str='',    # of the colours
 )->Figure:
     "Maps of heads over images."
-    check_value('limits', limits, one_of('figure', 'map'))
-    rows = _map_rows(measure, model, images, layers, heads, titles)
-    one_layer = len({r.layer for r in rows}) == 1
-    turned = one_layer and len(rows) > 1
-    fig, cells = _map_axes(rows, turned)
-    values = torch.cat([r.maps.flatten() for r in rows])
-    scale = (values.min(), values.max()) if limits == 'figure' else (None, None)
-    beside, above = ('set_title', 'set_ylabel') if turned else ('set_ylabel', 'set_title')
-    for cell, row in zip(cells, rows):
-        shown = _draw_row(cell, row, *scale)
-        getattr(cell[0], beside)('\n'.join([row.title]*bool(row.title) + [f'layer {row.layer + 1}']*(not one_layer)), fontsize=8)
-    for ax, head in zip(cells[0][1:], rows[0].heads): getattr(ax, above)(f'head {head + 1}', fontsize=8)
-    if one_layer: fig.suptitle(f'layer {rows[0].layer + 1}', fontsize=9)
-    if limits == 'figure':
-        fig.colorbar(shown, ax=list(cells.flat), shrink=min(1., 3/fig.get_figheight()), pad=0.01, label=label)
+    heads, rows = _map_rows(measure, model, images, layers, heads, titles)
+    turned, shape = len(rows) > 1 + len(heads), (len(rows), 1 + len(heads))
+    height, width = rows[0][1].shape[:2]
+    w = min(1.8, max(0.85, 7/max(shape)))
+    shape, bare = shape[::-1] if turned else shape, dict(xticks=[], yticks=[])
+    fig, axs = new_figure(*shape, w=w, h=w*height/width + 0.2, subplot_kw=bare)
+    cells, (beside, above) = (axs.T, ('title', 'ylabel')) if turned else (axs, ('ylabel', 'title'))
+    values = torch.cat([maps.flatten() for *_, maps in rows])
+    for cell, (name, pixels, maps) in zip(cells, rows):
+        shown = _draw_maps(cell, pixels, maps, values.min(), values.max())
+        cell[0].set(**{beside: name})
+    for ax, head in zip(cells[0][1:], heads): ax.set(**{above: f'head {head + 1}'})
+    fig.colorbar(shown, ax=list(axs.flat), shrink=min(1., 3/fig.get_figheight()), pad=0.01, label=label)
     return fig
 
 # %% ../../nbs/62_plots.ipynb #f42f984e
@@ -343,6 +292,7 @@ def membership_maps(
     "How much each patch of an image belongs to each head."
     return map_figure(memberships, model, images, **(dict(label='membership') | kwargs))
 
+# %% ../../nbs/62_plots.ipynb #d087a587
 @delegates(map_figure)
 def cls_attention_maps(
     model:nn.Module, # with a class token and attention that compares tokens
@@ -361,13 +311,13 @@ def sentence_maps(
 )->Figure:
     "Memberships of a text: a panel for each layer, heads down, tokens across."
     Pi = memberships(model, ids[None], grid=(1, len(ids)))
-    layers, heads = pick(layers, len(Pi), 'layer'), Pi[0].shape[1]
+    layers, heads = pick(layers, len(Pi)), Pi[0].shape[1]
     fig, axs = new_figure(len(layers), w=max(4, 0.13*len(ids)), h=0.45 + 0.13*heads)
+    extent, labels = (-0.5, len(ids) - 0.5, heads + 0.5, 0.5), list(labels or [])
+    style = dict(aspect='auto', cmap='cividis', vmin=0, vmax=1, interpolation='nearest')
     for ax, l in zip(axs[:, 0], layers):
-        shown = ax.imshow(Pi[l][0, :, 0], aspect='auto', cmap='cividis', vmin=0, interpolation='nearest')
-        ax.set_yticks([0, heads - 1], [1, heads])
-        ax.set(ylabel=f'layer {l + 1}, head')
-        ax.set_xticks(range(len(ids)) if labels else [], labels or [])
-        ax.tick_params(axis='x', length=0, labelsize=7)
-        fig.colorbar(shown, ax=ax, label='Π', fraction=0.03, pad=0.01)
+        shown = ax.imshow(Pi[l][0, :, 0], extent=extent, **style)
+        ax.set(ylabel=f'layer {l + 1}\nhead', yticks=[1, heads], xticks=range(len(labels)), xticklabels=labels)
+        ax.tick_params(labelsize=7, length=0)
+    fig.colorbar(shown, ax=list(axs.flat), label='membership', pad=0.01)
     return fig

@@ -20,7 +20,7 @@ from ..train.checkpoint import atomic_write, rng_state, set_rng_state
 
 # %% ../../nbs/64_record.ipynb #c48a7281
 def _entering(model, x):
-    rates = layer_rates(model, x, what=['R', 'Rc'], after=False)
+    rates = layer_rates(model, x, what=['R', 'Rc', 'off'], after=False)
     return {k: v for k, v in rates.items() if not k.endswith('_std')}
 
 MEASURES = {'layer_rates.csv': _entering, 'step_sizes.csv': lambda model, x: step_sizes(model),
@@ -32,15 +32,13 @@ class RecordLayers(Callback):
     "Rates, step sizes and sparsity by layer, before training and after each epoch, on a fixed small batch."
     order, remove_on_fetch = 70, True
     def __init__(self,
-        directory=None, # where the CSV files go; None: keep the rows in `rows` only
-    ): self.directory = Path(directory) if directory else None
+        directory, # where the CSV files go
+    ): self.directory = Path(directory)
 
     def before_fit(self):
         if rank_distrib(): return
-        self.x, self.rows, first = self._fixed_batch(), defaultdict(list), self.learn.first_epoch
-        if first == 0: return self._record(0)
-        for file in self.directory.glob('*.csv') if self.directory else ():
-            if file.name in MEASURES: self.rows[file.name] = pd.read_csv(file)[lambda t: t.epoch <= first].to_dict('records')
+        self.x = self._fixed_batch()
+        if self.learn.first_epoch == 0: self._record(0)
 
     def after_epoch(self):
         if not rank_distrib(): self._record(self.epoch + 1)
@@ -52,25 +50,25 @@ class RecordLayers(Callback):
         finally: set_rng_state(state, self.dls)
 
     def _record(self, epoch):
-        "One more row of each file."
+        "A row of each file, after those of earlier epochs."
         for name, measure in MEASURES.items():
             try: values = measure(self.model, self.x)
             except MissingQuantity: continue
-            row = {f'{k}_{i}': v for k, layers in values.items() for i, v in enumerate(layers, 1)}
-            self.rows[name].append(dict(epoch=epoch) | row)
-            write = partial(pd.DataFrame(self.rows[name]).to_csv, index=False, float_format='%.6g')
-            if self.directory: atomic_write(self.directory/name, write)
+            row = dict(epoch=epoch) | {f'{k}_{i}': v for k, layers in values.items() for i, v in enumerate(layers, 1)}
+            file = self.directory/name
+            rows = pd.read_csv(file).to_dict('records') if epoch and file.exists() else []
+            table = pd.DataFrame([r for r in rows if r['epoch'] < epoch] + [row])
+            atomic_write(file, partial(table.to_csv, index=False, float_format='%.6g'))
 
 # %% ../../nbs/64_record.ipynb #42c32e91
-_labels = dict(alpha='α: expansion (step size)', beta='β: compression (step size)', switched_off='share switched off',
+_labels = dict(alpha='α: expansion (step size)', beta='β: compression (step size)',
                nonzero_codes='share of codes that are not 0') | {k: q.label for k, q in QUANTITIES.items()}
 
 def plot_history(
-    record, # CSV file of RecordLayers, or its rows
+    record, # CSV file of RecordLayers
 )->Figure:
     "What was recorded, by epoch: a line for each layer."
-    table = pd.DataFrame(record) if isinstance(record, list) else pd.read_csv(record)
-    columns = defaultdict(list)
+    table, columns = pd.read_csv(record), defaultdict(list)
     for c in table.columns.drop('epoch'): columns[c.rpartition('_')[0]].append(c)
     fig, [axs] = new_figure(1, len(columns), w=3.8)
     colors = layer_colors(fig, list(axs), max(map(len, columns.values())))

@@ -138,7 +138,6 @@ def ridge_project(
         raise ValueError(f'Y and X must have equally many rows, got Y: {tuple(Y.shape)} and X: {tuple(X.shape)}')
     return project_rows(X.mT, Y, eps).mT
 
-# %% ../../nbs/14_basis.ipynb #fb268487
 def projector(
     Y:Tensor,        # sketch `... d r`
     eps:float=1e-2,  # ridge ε ≥ 0

@@ -42,7 +42,6 @@ def _angles(positions, d, base):
     pairs = torch.arange(0, d, 2, dtype=wide, device=positions.device)
     return positions.to(wide).unsqueeze(-1) * base**(-pairs/d)
 
-# %% ../../nbs/16_dmsa.ipynb #951555d1
 def rotate(
     x:Tensor,                   # tokens `... n d`, d even
     positions:Tensor|None=None, # position of each token `... n`, any real number; 0 … n − 1 unless given
@@ -78,7 +77,6 @@ def _check_codes(w, Pi, mask):
     if fit and (mask is None or mask.shape == w.shape[:2]): return
     raise ValueError(f'codes must be b h n p with n, p ≥ 1, membership b h n and mask b h, got {tuple(w.shape)} and {tuple(Pi.shape)}')
 
-# %% ../../nbs/16_dmsa.ipynb #a03c2f10
 @operator
 def decoupled_attention(
     w:Tensor,                # codes S_kᵀz of each token `b h n p`
@@ -99,7 +97,6 @@ def decoupled_attention(
 def _split(w, h): return w.unflatten(-1, (h, -1)).transpose(-3, -2)   # ... n hp -> ... h n p
 def _join(w): return w.transpose(-3, -2).flatten(-2)                  # and back
 
-# %% ../../nbs/16_dmsa.ipynb #90a93ca3
 @operator
 def dmsa_update(
     x:Tensor,                      # tokens `b n d`
@@ -116,7 +113,7 @@ def dmsa_update(
     w = _split(F.linear(x, qkv, qkv_bias), Pi.shape[1])
     return F.linear(_join(decoupled_attention(w, Pi, mask, sizes)), proj, proj_bias)
 
-# %% ../../nbs/16_dmsa.ipynb #1b51c00c
+# %% ../../nbs/16_dmsa.ipynb #71eeb41a
 def _living_heads(mask, n):
     "Heads `b k` to compute in each sample of `n` tokens, those that are off among them last; None for all"
     alive = mask != 0                                  # NaN is alive
@@ -127,7 +124,7 @@ def _rows(W, h, heads):
     "The rows `b kp ...` of a map `hp ...` that belong to each sample's own heads `b k`"
     return W.unflatten(0, (h, -1)).index_select(0, heads.flatten()).unflatten(0, heads.shape).flatten(1, 2)
 
-# %% ../../nbs/16_dmsa.ipynb #c680e80a
+# %% ../../nbs/16_dmsa.ipynb #fed69671
 @fast(dmsa_update, 'cpu')
 def _update_of_living_heads(x, Pi, mask, qkv, proj, qkv_bias=None, proj_bias=None, sizes=None):
     "`dmsa_update`, for each sample from its living heads alone."
@@ -226,7 +223,7 @@ def mask(self:DMSA,
     m = self._gates(x, sizes, positions)[1]
     return None if m is None else m.to(x.dtype)
 
-# %% ../../nbs/16_dmsa.ipynb #21438250
+# %% ../../nbs/16_dmsa.ipynb #d348153b
 @patch
 def bases(self:DMSA)->Tensor:
     "The full space S in K parts `h d p`; a sample uses `mask·S`."

@@ -27,8 +27,8 @@ def check_update(
     "Raise `ValueError` unless tokens `... n d`, sketch `... n r` and bases `h d p` fit together."
     fit = min(Z.dim(), omega.dim()) > 1 and Z.shape[-2] == omega.shape[-2] > 0
     if fit and (U is None or U.dim() == 3 and U.shape[1] == Z.shape[-1]): return
-    shapes = [tuple(t.shape) for t in (Z, omega, U) if t is not None]
-    raise ValueError(f'tokens must be ... n d with n ≥ 1, the sketch ... n r and bases h d p, got {shapes}')
+    raise ValueError('tokens must be ... n d with n ≥ 1, the sketch ... n r and bases h d p, '
+                     f'got {tuple(Z.shape)}, {tuple(omega.shape)} and {U if U is None else tuple(U.shape)}')
 
 def sketch_tokens(
     Z:Tensor,       # tokens `... n d`
@@ -50,8 +50,8 @@ def expand(
     return Z - project_rows(Z, sketch_tokens(Z, omega), eps)
 
 # %% ../../nbs/15_eca.ipynb #9f3f258d
-def _heads(w, h): return w.unflatten(-1, (h, -1)).transpose(-3, -2)   # ... n hp -> ... h n p
-def _flat(w): return w.transpose(-3, -2).flatten(-2)                   # and back
+def _heads(w, h): return rearrange(w, '... n (h p) -> ... h n p', h=h)
+def _flat(w): return rearrange(w, '... h n p -> ... n (h p)')
 
 def _check_projection(projection):
     "Raise `ValueError` for any other word than full and diagonal"
@@ -89,7 +89,6 @@ def eca_membership(
     A, P = _codes(Z, U, sketch_tokens(Z, omega), eps, projection)
     return _memberships(A @ P, eta)
 
-# %% ../../nbs/15_eca.ipynb #8287f169
 def _compress(Z, U, S, eta, eps, projection):
     "The sum of eq. (8), from the sketched tokens"
     return _flat(_outside(*_codes(Z, U, S, eps, projection), eta)) @ rearrange(U, 'h d p -> (h p) d')
@@ -125,7 +124,7 @@ def eca_update(
     Sr = S[..., :rank or omega.shape[-1] // len(U)]
     return alpha * (Z - project_rows(Z, S, eps)) - beta * _compress(Z, U, Sr, eta, eps, projection)
 
-# %% ../../nbs/15_eca.ipynb #8b6349ec
+# %% ../../nbs/15_eca.ipynb #0eb8024d
 _chunk = 1024   # tokens of a sample that go through together
 
 def _token_map(Z, alpha, W, Y, V, P, B, eta):
@@ -134,9 +133,10 @@ def _token_map(Z, alpha, W, Y, V, P, B, eta):
 
 def _chunks(x): return [(i, slice(j, j + _chunk)) for i in range(x.shape[0]) for j in range(0, x.shape[1], _chunk)]
 
-# %% ../../nbs/15_eca.ipynb #b461b0cc
-def _weighted_grad(A, P, eta, dN):
-    "N of codes `h c p`, and with the gradient by it those by A, by η, and minus that by C = AP"
+# %% ../../nbs/15_eca.ipynb #cd926f42
+def _weighted_grad(A, P, eta, dN, dP, deta):
+    "N of codes `c hp`, and with the gradient by it that by A; adds those by P and η"
+    A, dN = _heads(A, len(P)), _heads(dN, len(P))
     C = A @ P
     D, logits = A - C, torch.linalg.vecdot(C, C) / (2*eta)
     logits = (logits - logits.amax(0)).unsqueeze(-1)                   # small numbers are exact, and λ sums to 0
@@ -145,7 +145,9 @@ def _weighted_grad(A, P, eta, dN):
     lam = lam - Pi * lam.sum(0)
     dD = dN * Pi
     less = torch.addcmul(dD, C, lam/eta, value=-1)
-    return D.mul_(Pi), torch.baddbmm(dD, less, P.mT, alpha=-1), -(lam*logits).sum()/eta, less
+    dP.baddbmm_(A.mT, less, alpha=-1)
+    deta -= (lam*logits).sum()/eta
+    return _flat(D.mul_(Pi)), _flat(torch.baddbmm(dD, less, P.mT, alpha=-1))
 
 class _TokenMap(Function):
     "`_token_map`, keeping codes and T, with its gradient by hand"
@@ -160,31 +162,28 @@ class _TokenMap(Function):
     @staticmethod
     def backward(ctx, G):
         *inputs, A, T = ctx.saved_tensors
-        if torch.is_grad_enabled(): return plain_grad(_token_map, tuple(inputs), G)
+        many = 'Batched' in str(torch._C._dispatch_keys(G))     # several gradients at once
+        if many or torch.is_grad_enabled(): return plain_grad(_token_map, tuple(inputs), G)
         Z, alpha, W, Y, V, P, B, eta = inputs
         dalpha, GV = torch.linalg.vecdot(Z, G).sum(), G @ V.mT
         dZ, dY = torch.baddbmm(G, GV, Y.mT, beta=float(alpha), alpha=-1), -(Z.mT @ GV)
         del GV
         dW, dP, dB, deta = (torch.zeros_like(t) for t in (W, P, B, eta))
         for i, j in _chunks(Z):
-            a = _heads(A[i, j], len(P[i]))
-            N, dA, part, less = _weighted_grad(a, P[i], eta, _heads(G[i, j] @ -B, len(P[i])))
-            dA, deta = _flat(dA), deta + part
-            dP[i].baddbmm_(a.mT, less, alpha=-1)
-            dB.addmm_(G[i, j].mT, _flat(N), alpha=-1)
+            N, dA = _weighted_grad(A[i, j], P[i], eta, G[i, j] @ -B, dP[i], deta)
+            dB.addmm_(G[i, j].mT, N, alpha=-1)
             dW.addmm_(Z[i, j].mT, dA)
             dZ[i, j].addmm_(dA, W.mT)
         return dZ, dalpha, dW, dY, -(T.mT @ G), dP, dB, deta
 
-# %% ../../nbs/15_eca.ipynb #34465369
+# %% ../../nbs/15_eca.ipynb #40ca1675
 @fast(eca_update, 'cpu')
 def _eca_update_in_chunks(Z, U, omega, alpha=0.1, beta=0.1, eta=0.5, eps=1e-2, rank=None, projection='full'):
     "The update of ECA eq. (4), its map of the tokens in chunks, with the gradient by hand."
     if torch.compiler.is_compiling(): raise Unfit('a compiler does as well by itself')
     if Z.dim() != 3 or Z.shape[1] < Z.shape[2]: raise Unfit(f'fewer tokens than dimensions: {tuple(Z.shape)}')
     if widen(Z[:0]).dtype != U.dtype or torch.is_autocast_enabled('cpu'): raise Unfit('half precision, or autocast is on')
-    alpha, beta, eta = (torch.as_tensor(v, dtype=Z.dtype) for v in (alpha, beta, eta))
-    if any(v.dim() for v in (alpha, beta, eta)): raise Unfit('α, β and η are no single numbers')
+    alpha, beta, eta = (torch.as_tensor(v, dtype=Z.dtype).reshape(()) for v in (alpha, beta, eta))
     check_update(Z, omega, U)
     S, W = sketch_tokens(Z, omega), rearrange(U, 'h d p -> d (h p)')
     P = _codes(Z[:, :0], U, S[..., :rank or omega.shape[-1] // len(U)], eps, projection)[1]
@@ -195,21 +194,18 @@ def _check_widths(dim, num_heads, head_dim, rank):
     "Head width p and rank r, 20 or half a head unless given; `ValueError` unless they fit"
     head_dim = check_heads(dim, num_heads, head_dim)
     if rank is None: rank = max(1, min(20, head_dim // 2, dim // num_heads // 2))
-    if rank < 1: raise ValueError(f'rank must be ≥ 1, got {rank}')
-    if num_heads * rank > dim:
-        raise ValueError(f'num_heads·rank must be ≤ dim for the expansion (ECA eq. 5), got {num_heads}·{rank} > {dim}: '
-                         f'the largest rank is {dim // num_heads}')
-    if rank > head_dim: raise ValueError(f'rank must be ≤ head_dim for the compression, got {rank} > {head_dim}')
+    most = min(head_dim, dim // num_heads)
+    if not 1 <= rank <= most: raise ValueError(f'rank must be ≥ 1, ≤ head_dim and num_heads·rank ≤ dim (ECA eq. 5), got {rank}: the largest rank is {most}')
     return head_dim, rank
 
 # %% ../../nbs/15_eca.ipynb #eeb3987e
 def _omega(x, sizes, r, seed, omega=None):
     "The sketch for tokens `b n d`: `n r`, or with sizes `b n r`"
     b, n = x.shape[:2]
-    if omega is not None and omega.shape not in ((n, r), (b, n, r)):
-        raise ValueError(f'omega must be n r = {(n, r)} or b n r = {(b, n, r)}, got {tuple(omega.shape)}')
-    if omega is not None: return omega
     dtype = widen(x[:0]).dtype
+    if omega is not None:
+        if omega.shape in ((n, r), (b, n, r)): return omega
+        raise ValueError(f'omega must be n r = {(n, r)} or b n r = {(b, n, r)}, got {tuple(omega.shape)}')
     if sizes is None: return cached_sketch(n, r, seed, x.device, dtype)
     return pooled_sketch(check_sizes(sizes, x), r, seed, dtype)
 
@@ -351,10 +347,6 @@ class ECAttention(nn.Module):
     def beta(self)->Tensor:
         "Strength of the compression."
         return self._strength(self.beta_raw)
-
-    def extra_repr(self):
-        "What `print` shows."
-        return f'positive={self.positive}' 
 
 # %% ../../nbs/15_eca.ipynb #f917eed8
 @patch
