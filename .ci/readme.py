@@ -25,6 +25,7 @@ def papers():
 def as_markdown(source, labels, cited):
     "Quarto's Markdown as GitHub's: citations, references to figures, links into nbs/"
     def name(m): return labels.get(m[1]) or cited.get(m[1], m[0])
+    source = re.sub(r'(?ms)^```\{ojs\}.*?^```|(?<=\))\{\.btn[^}]*\}', '', source).replace('```{mermaid}', '```mermaid')   # GitHub runs no script
     blocks = re.split(r'(?ms)(^```.*?^```|`[^`\n]+`)', source)
     for i in range(0, len(blocks), 2):
         b = re.sub(r'\[(@[^\[\]]+)\]', r'(\1)', blocks[i])

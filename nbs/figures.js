@@ -184,3 +184,30 @@ export function instead(name, element) {
   for (const e of document.querySelectorAll('.' + name)) e.style.display = 'none';
   return element;
 }
+
+// 4. Tokens of three groups, moved layer by layer by each operator, with the rates before and after.
+export function moving(data) {
+  let s, pressed = Object.keys(data.operators)[0];
+  const ask = () => s.update(), layers = [...Array(data.layers).keys()];
+  const buttons = Object.keys(data.operators).map(name => {
+    const b = el('button', {class: 'btn btn-sm btn-outline-primary', type: 'button'}, name);
+    b.addEventListener('click', () => { pressed = name; ask(); });
+    return b;
+  });
+  const layer = slider('layer', layers, 0, v => `${v} of ${data.layers - 1}`, ask);
+  s = shell([{box: el('span', {}, ...buttons)}, layer], () => {
+    for (const b of buttons) b.classList.toggle('active', b.textContent == pressed);
+    const {points, R, Rc} = data.operators[pressed], l = layer.value, side = Math.min(300, room()), reduction = R.map((r, i) => r - Rc[i]);
+    const svg = draw('svg', {viewBox: '-125 -125 250 250', width: side, height: side, role: 'img', 'aria-label': `Tokens of three groups after ${l} layers of ${pressed}`});
+    points[l].forEach(([x, y], i) => svg.append(draw('circle', {cx: x, cy: -y, r: 3, fill: COLORS[data.labels[i]], opacity: .75})));
+    const top = Math.max(...Object.values(data.operators).flatMap(o => o.R)), half = Math.max(280, Math.min(320, room()));
+    const f = frame({width: half, height: 260, x: [0, data.layers - 1], y: [0, top], xticks: [0, 4, 8, 12], yticks: [0, 5, 10, 15, 20],
+      xlabel: 'layer', ylabel: 'nats', title: `Rates of the tokens over ${data.layers - 1} layers of ${pressed}`});
+    line(f, layers, R, COLORS[1]); line(f, layers, Rc, COLORS[0], '6 3'); line(f, layers, reduction, 'currentColor');
+    cross(f, l);
+    return [el('div', {class: 'ask'}, svg, f.svg), legend({head: ['rate', 'in nats', 'at layer 0'], body: [[COLORS[1], 'R, all tokens: large is good', R],
+      [COLORS[0], 'R of each group, summed: small is good', Rc], ['currentColor', 'ΔR, their difference', reduction]].map(([c, k, v]) => [c, k, v[l].toFixed(1), v[0].toFixed(1)])})];
+  });
+  s.update();
+  return s.box;
+}

@@ -63,9 +63,9 @@ def check_heads(
 )->int:                      # p
     "The width of a head; `ValueError` unless the numbers fit."
     if min(dim, num_heads, 1 if head_dim is None else head_dim) < 1:
-        raise ValueError(f'dim and num_heads must be ≥ 1, head_dim, too, where it is given; got {dim}, {num_heads} and {head_dim}')
+        raise ValueError(f'dim and num_heads must be ≥ 1, so head_dim if given; got {dim}, {num_heads} and {head_dim}')
     if head_dim is None and dim % num_heads:
-        raise ValueError(f'dim={dim} must be divisible by num_heads={num_heads}, or head_dim be given where there is one')
+        raise ValueError(f'dim={dim} must be divisible by num_heads={num_heads}, or head_dim be given')
     return head_dim or dim // num_heads
 
 # %% ../nbs/04_numerics.ipynb #1ba878aa

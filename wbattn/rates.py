@@ -31,7 +31,7 @@ def _float64(f):
 def _check_tokens(Z:Tensor, eps:float=1.):
     "Raise `ValueError` unless `Z` is `... n d` with n, d ≥ 1 and eps > 0."
     if Z.ndim < 2 or 0 in Z.shape[-2:]:
-        raise ValueError(f'Z must be tokens ... n d, at least one token of at least one feature, got shape {tuple(Z.shape)}')
+        raise ValueError(f'Z must hold at least one token of at least one feature, ... n d, got shape {tuple(Z.shape)}')
     if not 0 < eps < math.inf: raise ValueError(f'eps must be positive and finite, got {eps}')
 
 # %% ../nbs/02_rates.ipynb #75a9c86a
@@ -42,7 +42,7 @@ def _require(ok:Tensor, text:str):
 def _eye_plus(G:Tensor)->Tensor:
     "I + G for c·Gram matrices `... m m`; refuses a `G` next to which the 1 vanishes in rounding."
     ok = G.detach().diagonal(dim1=-2, dim2=-1).real < 1/torch.finfo(G.dtype).eps
-    _require(ok, 'a rate needs finite tokens, one in each group, and an eps that is not vanishingly small for their scale')
+    _require(ok, 'a rate needs finite tokens, one in each group, and an eps not vanishingly small for their scale')
     return torch.eye(G.shape[-1], dtype=G.dtype, device=G.device) + G
 
 # %% ../nbs/02_rates.ipynb #58cc5751

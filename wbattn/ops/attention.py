@@ -19,8 +19,9 @@ from ..numerics import (block_options, check_heads, check_sizes, check_tokens, l
 # %% ../../nbs/10a_attention.ipynb #717b2c4d
 def _check_qkv(q, k, v):
     "Raise `ValueError` unless queries are `b h m p`, keys and values `b h n p` with n ≥ m ≥ 1"
+    if q.dim() == k.dim() == 4 and 0 < q.shape[2] <= k.shape[2]:
+        if k.shape == v.shape == (*q.shape[:2], k.shape[2], q.shape[3]): return
     shapes = [tuple(t.shape) for t in (q, k, v)]
-    if q.dim() == k.dim() == 4 and k.shape == v.shape == (*q.shape[:2], k.shape[2], q.shape[3]) and 0 < q.shape[2] <= k.shape[2]: return
     raise ValueError(f'queries must be b h m p, keys and values b h n p with n ≥ m ≥ 1, got {shapes}')
 
 def _logit_bias(sizes, mask, k):
@@ -28,8 +29,6 @@ def _logit_bias(sizes, mask, k):
     bias = log_sizes(sizes, k)
     if bias is None or mask is None: return mask if bias is None else bias
     return bias + mask
-
-# %% ../../nbs/10a_attention.ipynb #6eb7fce1
 def _attend(q, k, v, bias, scale, dropout=0.):
     "softmax(q kᵀ·scale + bias) v in each head"
     with no_autocast(q):
@@ -69,8 +68,6 @@ class _Fused(torch.autograd.Function):
         once, ctx.once = ctx.once, None
         if torch.is_grad_enabled() or once is None: return *plain_grad(ctx.plain, ctx.saved_tensors, g), None, None
         return *torch.autograd.grad(*once, g), None, None
-
-# %% ../../nbs/10a_attention.ipynb #fc91004f
 @fast(softmax_attention)
 def _softmax_attention_fused(q, k, v, sizes=None, scale=None, dropout=0., mask=None):
     "`softmax_attention` on PyTorch's fused kernel"

@@ -37,7 +37,7 @@ def decayed_cumsum(
     blocks = F.pad(x, (0, 0, 0, -n % size)).unflatten(-2, (-1, size))      # ... h m size p
     sums = torch.einsum('hij,...hmjp->...hmip', triangle, blocks)
     if n > size:
-        before = F.pad(decayed_cumsum(sums[..., :-1, -1, :], size*rate), (0, 0, 1, 0))     # at the end of the block before
+        before = F.pad(decayed_cumsum(sums[..., :-1, -1, :], size*rate), (0, 0, 1, 0))     # ends of blocks before
         sums = sums + torch.exp2(-rate[:, None]*(1 + ages))[:, None, :, None]*before.unsqueeze(-2)
     return sums.flatten(-3, -2)[..., :n, :]
 
@@ -51,8 +51,6 @@ def check_half_life(
     hidden = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or lives.is_meta
     if lives.shape in ((), (1,), (num_heads,)) and (hidden or (lives > 0).all()): return lives.expand(num_heads)
     raise ValueError(f'half_life must be > 0, one number or one for each of the {num_heads} heads, got {half_life}')
-
-# %% ../../nbs/18_causal.ipynb #2d96fb99
 def _causal(w, temp, bias, half_life=None, before=(None, None, None)):
     "Update `b h n p`, membership `b h n` and the three running sums after the last token, `b h 1 p` and `b h 1 1`"
     rate = None if half_life is None else 1/check_half_life(half_life, w.shape[1]).to(w)
@@ -66,7 +64,7 @@ def causal_token_statistics_attention(
     w:Tensor,                 # codes U_kᵀz of each token, in order `b h n p`
     temp:Tensor,              # temperature of each head `h`
     bias:Tensor|None=None,    # added once to each token's energy share `h n` (ToST eq. 39)
-    half_life:float|list|Tensor|None=None,  # tokens after which a token counts half, > 0, of all or each head; None: ∞
+    half_life:float|list|Tensor|None=None,  # tokens after which one counts half, > 0, of all or each head; None: ∞
 )->Tensor:                    # `b h n p`; row t depends on tokens 1 … t only
     "Causal token-statistics attention: every statistic is a running sum (ToST eqs. 28, 39)."
     return _causal(widen(w), temp, bias, half_life)[0].to(w.dtype)
@@ -79,7 +77,7 @@ def causal_token_statistics_step(
     energy:Tensor,        # Σw² of the tokens before `b h 1 p`
     grouped:Tensor,       # ΣΠw² of the tokens before `b h 1 p`
     count:Tensor,         # ΣΠ of the tokens before `b h 1 1`
-    half_life:float|list|Tensor|None=None,  # tokens after which a token counts half, > 0, of all or each head; None: ∞
+    half_life:float|list|Tensor|None=None,  # tokens after which one counts half, > 0, of all or each head; None: ∞
 )->tuple:                 # update of the next tokens `b h n p`; the three sums after the last of them
     "Causal token-statistics attention of the next tokens of a stream, in the precision of its sums."
     y, _, after = _causal(w.to(energy.dtype), temp, bias, half_life, (energy, grouped, count))
@@ -107,7 +105,8 @@ class _Causal:
         "The update of the next tokens of a stream, exactly as `forward` gives it."
         x = x_t.unsqueeze(1) if x_t.dim() == 2 else x_t
         state = self.init_state(len(x), x.device) if state is None else state
-        if len(state[0]) != len(x): raise ValueError(f'expected a state of {len(x)} samples, got one of {len(state[0])}')
+        held = len(state[0])
+        if held != len(x): raise ValueError(f'expected a state of {len(x)} samples, got one of {held}')
         y, state = self._read(x, state)
         y = self._out(y)
         return (y[:, 0] if x_t.dim() == 2 else y), state
@@ -125,7 +124,7 @@ class CausalTSSA(_Causal, TSSA):
         qkv_bias:bool=False,       # bias of the code map
         proj_drop:float=0.,        # dropout after the output map
         max_len:int|None=1024,     # rows of the table of biases; None: no table, and streams of any length
-        half_life:float|list|str|None=None,  # in tokens, > 0: one, one for each head, 'ladder'; None, 'inf': as published
+        half_life:float|list|str|None=None,  # in tokens, > 0: one, one a head, 'ladder'; None, 'inf': as published
         learned:bool=False,        # do half-lives learn? they start where `half_life` says
         proj_bias:bool=True,       # bias of the output map; the released language models have none
         **block,                   # what timm's blocks hand to every attention layer
@@ -135,8 +134,9 @@ class CausalTSSA(_Causal, TSSA):
         self.max_len, self.learned = max_len, learned
         self.bias = None if max_len is None else nn.Parameter(torch.zeros(num_heads, max_len))
         lives = _start_lives(half_life, num_heads, learned)
-        if learned: self.log_half_life = nn.Parameter(torch.tensor(lives).log2())
-        else: self.register_buffer('_half_life', None if min(lives) == math.inf else torch.tensor(lives), persistent=False)
+        kept = None if min(lives) == math.inf else torch.tensor(lives)
+        if learned: self.log_half_life = nn.Parameter(kept.log2())
+        else: self.register_buffer('_half_life', kept, persistent=False)
         block_options(self, block)
 
     @property
@@ -233,6 +233,8 @@ class _Cached(_Causal):
         empty = self.qkv.weight.new_zeros(batch, self.num_heads, 0, self.head_dim, device=device)
         return (empty,)*min(self.parts, 2)
 
-class CausalSoftmax(_Cached, SoftmaxAttention): "Causal multi-head softmax attention (GPT-2's), over a sequence or a stream."
+class CausalSoftmax(_Cached, SoftmaxAttention):
+    "Causal multi-head softmax attention (GPT-2's), over a sequence or a stream."
 
-class CausalMSSA(_Cached, MSSA): "Causal subspace attention (CRATE's language form), over a sequence or a stream."
+class CausalMSSA(_Cached, MSSA):
+    "Causal subspace attention (CRATE's language form), over a sequence or a stream."

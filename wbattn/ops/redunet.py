@@ -41,7 +41,8 @@ def compression_operators(
     eps:float=0.5,  # distortion ε (not ε²), > 0
 )->Tensor:          # C, one symmetric matrix for each group `... k d d`
     "Cʲ = α_j(I + α_jZᵀΠʲZ)⁻¹, α_j = d/n_jε²: the gradient of R_c(Z, Π) is Σ_j γ_j Πʲ Z Cʲ with γ_j = n_j/n."
-    if Pi.shape[-2:-1] != Z.shape[-2:-1]: raise ValueError(f'Pi must be a membership ... {Z.shape[-2]} k, got {tuple(Pi.shape)}')
+    if Pi.shape[-2:-1] != Z.shape[-2:-1]:
+        raise ValueError(f'Pi must be a membership ... {Z.shape[-2]} k, got {tuple(Pi.shape)}')
     return torch.stack([_ridge_inverse(Z, eps, w) for w in Pi.unbind(-1)], -3)
 
 # %% ../../nbs/10_redunet.ipynb #f4bae6ef
@@ -70,7 +71,7 @@ class ReduLayer(nn.Module):
         shift:int=0,     # 0: tokens `n d`; 1 or 2: signals `n c t` or images `n c h w` with all their circular shifts
     ):
         super().__init__()
-        if shift not in (0, 1, 2): raise ValueError(f'shift must be 0 (tokens), 1 (signals) or 2 (images), got {shift!r}')
+        if shift not in (0, 1, 2): raise ValueError(f'shift must be 0, 1 (signals) or 2 (images), got {shift!r}')
         self.eta, self.lam, self.eps, self.shift = eta, lam, eps, shift
         for name in ('E', 'C', 'gamma'): self.register_parameter(name, None)
 
@@ -87,9 +88,10 @@ def fit(self:ReduLayer,
 ):
     "Set the operators to those of the labelled features; returns the layer."
     if Z.dim() != 2 + self.shift or labels.shape != Z.shape[:1]:
-        raise ValueError(f'expected features n d, n c t or n c h w by shift and n labels, got {tuple(Z.shape)}, {tuple(labels.shape)}')
+        given = f'{tuple(Z.shape)}, {tuple(labels.shape)}'
+        raise ValueError(f'expected features n d, n c t or n c h w by shift and n labels, got {given}')
     classes = labels.unique().tolist()
-    if classes != [*range(len(classes))]: raise ValueError(f'labels must be 0 … k−1, each with a feature, got {classes}')
+    if classes != [*range(len(classes))]: raise ValueError(f'labels must be 0 … k−1, none missing, got {classes}')
     V, w, shifts = _rows(widen(Z), self.shift), Z.new_ones(len(Z)), Z[0, 0].numel()
     E = _ridge_inverse(V, self.eps, w, shifts)
     C = torch.stack([_ridge_inverse(V[..., labels == j, :], self.eps, w[labels == j], shifts) for j in classes])
@@ -101,7 +103,7 @@ def fit(self:ReduLayer,
 @patch
 def matrices(self:ReduLayer)->tuple:
     "E `d d`, Cʲ `k d d`; for signals complex, one for each frequency: `*f c c`, `k *f c c`, f = `t` or `h w`."
-    if self.E is None: raise ValueError('this layer has no operators yet: call fit(Z, labels) or load a state dict first')
+    if self.E is None: raise ValueError('this layer has no operators yet: call fit(Z, labels) or load a state dict')
     E, C = widen(self.E), widen(self.C)
     return (torch.view_as_complex(E), torch.view_as_complex(C)) if self.shift else (E, C)
 
@@ -119,7 +121,7 @@ def _residuals(self:ReduLayer, Z):
     "Rows `*f n c` of the features, CʲV `k *f n c`, and their lengths over all frequencies, ‖Cʲz‖ `k n`."
     E, C = self.matrices()
     found, made = (Z.shape[1:] if self.shift else Z.shape[-1:]), (E.shape[-1], *E.shape[:-2])
-    if found != made: raise ValueError(f'expected features of {made}, as this layer was built for, got {tuple(Z.shape)}')
+    if found != made: raise ValueError(f'expected features of {made}, as in fit, got {tuple(Z.shape)}')
     V = _rows(widen(Z), self.shift)
     R = V.unsqueeze(0) @ C.to(V.dtype)
     return V, R, torch.linalg.vector_norm(R, dim=(*range(1, R.dim() - 2), -1))

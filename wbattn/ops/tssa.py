@@ -18,7 +18,7 @@ TINY = 1e-24    # smallest energy of a feature
 FLOOR = 1e-8    # added to the size of a group
 
 def _token_statistics(w, temp, total, bias=None, before=(None, None, None)):
-    "Update `b h n p`, Π `b h n`, and the sums over tokens of w², Πw² and Π, as `total` takes them from what was `before`"
+    "Update `b h n p`, Π `b h n`, and the sums over tokens of w², Πw² and Π, as `total` adds them to those `before`"
     sq = w.square()
     energy = total(sq, before[0])
     share = (sq / energy.clamp_min(TINY)).sum(-1)

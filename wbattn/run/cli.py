@@ -4,8 +4,9 @@
 
 # %% auto #0
 __all__ = ['RULES', 'wbattn_train', 'wbattn_eval', 'wbattn_predict', 'wbattn_explain', 'wbattn_generate', 'wbattn_tokens',
-           'wbattn_bench', 'key_values', 'option_parser', 'command', 'checked', 'done_by', 'shares', 'train_run',
-           'evaluate_run', 'predict_images', 'explain_run', 'generate_run', 'tokens_run', 'bench_run']
+           'wbattn_bench', 'wbattn_experiment', 'key_values', 'option_parser', 'command', 'checked', 'done_by',
+           'shares', 'train_run', 'evaluate_run', 'predict_images', 'explain_run', 'generate_run', 'tokens_run',
+           'bench_run', 'experiment_run']
 
 # %% ../../nbs/76_cli.ipynb #219cd2d9
 import argparse, ast, functools, inspect, math, os, re, shlex, shutil, signal, sys, warnings
@@ -112,7 +113,6 @@ def _check_paths(k, paths):
 
 _paths = dict(checkpoint='weights', finetune='weights', image='picture', images='picture', text='text') # what is where
 
-# %% ../../nbs/76_cli.ipynb #e919293c
 def checked(
     given, # option → value
 )->SimpleNamespace:
@@ -174,7 +174,6 @@ def train_run(
 )->dict:                 # what summary.json holds; None in all processes but the first
     "Train a white-box transformer, evaluate it, and leave a run directory."
 
-# %% ../../nbs/76_cli.ipynb #91e42e6d
 wbattn_train = command(train_run, 'wbattn_train', examples="""  wbattn_train
   wbattn_train --data cifar10 --data-dir data --download --epochs 100 --recipe "clip_grad=1 model_ema_decay=0.999"
   wbattn_train --data imagenet --data-dir /data/imagenet --arch wb_eca_small_patch16_224 --recipe grad_accum_steps=8
@@ -196,16 +195,13 @@ def evaluate_run(
 )->dict:                 # scores; images_per_s; real: accuracy on ReaL labels, for ImageNet
     "Evaluate a trained model: top-1, top-5, ReaL labels for ImageNet, confusions, images per second."
 
-# %% ../../nbs/76_cli.ipynb #3a23f9cd
 def _print_scores(r):
     "What `evaluate_run` found, in three lines."
-    unit, of_text = ('blocks', True) if 'tokens' in r else ('images', False)
-    what = f"{r['tokens']:,} tokens in " if of_text else ''
+    unit = f"{r['tokens']:,} tokens in {r['images']:,} blocks" if 'tokens' in r else f"{r['images']:,} images"
     more = ''.join(f", {name} {100*r[k]:.2f} %" for k, name in dict(top5='top-5', real='ReaL').items() if k in r)
-    more += '' if of_text else f", cross-entropy {r['cross_entropy']:.4f} nats"
-    print(f"{r['data']}, {r['part']}: {what}{r['images']:,} {unit}")
-    print(resolve_name('wbattn.run.runs:in_words')(r) + more)
-    print(f"{r['images_per_s']:,.0f} {unit}/s, loading included")
+    print(f"{r['data']}, {r['part']}: {unit}")
+    print(resolve_name('wbattn.run.runs:in_words')(r) + more + f", cross-entropy {r['cross_entropy']:.4f} nats")
+    print(f"{r['images_per_s']:,.0f} {unit.split()[-1]}/s, loading included")
     if 'tokens_by_layer' in r: print(f"tokens after each layer: {', '.join(map(str, r['tokens_by_layer']))}")
 
 wbattn_eval = command(evaluate_run, 'wbattn_eval', _print_scores, """  wbattn_eval runs/mine --part test
@@ -226,7 +222,6 @@ def predict_images(
 )->list:                 # for each image its file, the likeliest classes with probabilities, the file of the map
     "Classify pictures and draw which patches belong to which head."
 
-# %% ../../nbs/76_cli.ipynb #db72553c
 def _print_answers(rows):
     for r in rows:
         if 'error' in r: print(f"wbattn_predict: skipped: {r['error']}", file=sys.stderr)
@@ -249,7 +244,6 @@ def explain_run(
 )->Path:                 # the file
     "Write a report of what a model does with a picture: prediction, rates, memberships, attention, subspaces, spectra."
 
-# %% ../../nbs/76_cli.ipynb #d2a33fa2
 wbattn_explain = command(explain_run, 'wbattn_explain', lambda page: print(f"report: {page}"),
                          """  wbattn_explain runs/mine photo.jpg
   wbattn_explain tost_small.pth photo.jpg --arch wb_tost_small_patch16_224 --out report.png
@@ -274,7 +268,6 @@ def generate_run(
 )->dict:                   # text; tokens; tokens_per_s, without the prompt and the first; slid: did the tables get full?
     "Let a trained language model go on with a text, shown as it is made."
 
-# %% ../../nbs/76_cli.ipynb #ccd71726
 def _print_speed(r):
     speed = f", {r['tokens_per_s']:,.0f} tokens/s" if r['tokens_per_s'] else ''
     slid = '; the text outgrew the tables of the model, which forgot its beginning' if r['slid'] else ''
@@ -296,7 +289,6 @@ def tokens_run(
 )->dict:                   # file → vocabulary, documents, bytes, tokens, hash
     "Write a text as files of tokens, train.bin and val.bin, in nanoGPT's format."
 
-# %% ../../nbs/76_cli.ipynb #cc042280
 def _print_records(found):
     for f, r in found.items(): print(f"{f}: {r['tokens']:,} tokens of {r['documents']:,} documents, {r['bytes']:,} bytes")
 
@@ -321,4 +313,23 @@ def bench_run(
 
 wbattn_bench = command(bench_run, 'wbattn_bench', examples="""  wbattn_bench --n 196,1024
   wbattn_bench --ops tssa,eca,softmax --forms plain,compiled --device cuda --dtype bfloat16 --out speed.csv
+""")
+
+# %% ../../nbs/76_cli.ipynb #4a67492c
+@done_by('wbattn.study:run_experiment')
+@shares(train_run, 'data_dir', 'download', 'device')
+def experiment_run(
+    name:str,            # a study, or "list"
+    data:str='digits',   # data set
+    seeds:int=5,         # runs of each variant, with seeds 0, 1, …
+    epochs:int=None,     # passes over the training part (default: the study's; digits: 8, eca_positive 24)
+    out:str=None,        # CSV file; rows that are there are not run again (default: experiments/<data>/<name>.csv)
+    command='',          # what was typed, recorded beside each result
+    **kwargs             # of train_run
+):                       # the results, see read_results; nothing for "list"
+    "Run one of the papers' ablations, every variant from several seeds, and print means ± standard deviations."
+
+wbattn_experiment = command(experiment_run, 'wbattn_experiment', examples="""  wbattn_experiment list
+  wbattn_experiment eca_rank
+  wbattn_experiment eca_rank --data cifar10 --data-dir data
 """)

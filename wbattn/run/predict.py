@@ -7,7 +7,7 @@ __all__ = ['open_pretrained', 'image_files', 'picture_transform', 'part_index', 
            'position_figure', 'merged', 'run_eval', 'run_predict', 'run_explain']
 
 # %% ../../nbs/75_predict.ipynb #c1fba057
-import inspect, math, numpy as np, torch
+import inspect, math, numpy as np, pandas as pd, torch
 from pathlib import Path
 from matplotlib.figure import Figure
 from PIL import Image
@@ -96,17 +96,15 @@ def confusion_figure(
     names, # of the classes
 )->Figure:
     "Where images of each class (rows) end up, as a share of the class."
-    k, names = len(names), [str(n) for n in names]
+    k = len(names)
     side = min(2.5 + 0.28*k, 9)
     fig = Figure(figsize=(side + 1, side), layout='constrained', facecolor='white')
     ax = fig.subplots()
-    shown = ConfusionMatrixDisplay.from_predictions(
-        y, pred, labels=range(k), display_labels=names, normalize='true', include_values=False, cmap='cividis',
-        xticks_rotation='vertical', colorbar=False, im_kw=dict(vmin=0, vmax=1), ax=ax)
+    ConfusionMatrixDisplay.from_predictions(y, pred, labels=range(k), display_labels=list(names), normalize='true', ax=ax,
+        include_values=False, cmap='cividis', xticks_rotation='vertical', im_kw=dict(vmin=0, vmax=1))
     ax.tick_params(labelsize=7)
     if k > 40: ax.set(xticks=[], yticks=[])
     ax.set(xlabel='predicted class', ylabel='class')
-    fig.colorbar(shown.im_, ax=ax, shrink=0.7, label='share of the class')
     return fig
 
 # %% ../../nbs/75_predict.ipynb #b4d0a737
@@ -114,13 +112,12 @@ def position_figure(
     res:dict, # scores of a text
 )->Figure:
     "Bits per byte (per token, where bytes are not known) by how many tokens the model has read."
-    size = res['bytes_per_token']
-    bits = np.array(res['nats_by_position'])/math.log(2)/(size or 1)
+    size = res['bytes_per_token'] or 1
+    bits = pd.Series(res['nats_by_position'])/math.log(2)/size
     fig = Figure(figsize=(6, 3), layout='constrained', facecolor='white')
-    ax = fig.subplots()
-    ax.plot(range(1, len(bits) + 1), bits, color='#3b6ea8', lw=1.2)
+    ax = bits.set_axis(bits.index + 1).plot(ax=fig.subplots(), logx=True, lw=1.2, xlabel='tokens read')
     ax.axhline(bits.mean(), color='#999999', lw=.8)
-    ax.set(xscale='log', xlabel='tokens read', ylabel='bits per byte' if size else 'bits per token')
+    ax.set_ylabel('bits per byte' if res['bytes_per_token'] else 'bits per token')
     return fig
 
 # %% ../../nbs/75_predict.ipynb #0499c0e0

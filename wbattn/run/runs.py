@@ -85,13 +85,6 @@ def check_run_dir(
     if there and not there & {'recipe.json', 'log.csv', 'checkpoint.pt'}:
         raise ValueError(f"{str(out)!r} holds no run, so it is not overwritten; choose another directory")
 
-def clear_run_dir(
-    out:Path, # the run directory
-):
-    "Remove what a run left; what isn't ours stays."
-    for f in RUN_FILES:
-        for name in (f, f'{f}.part'): (out/name).unlink(missing_ok=True)
-
 # %% ../../nbs/74_runs.ipynb #25e3f9ac
 @contextmanager
 def run_dir(
@@ -255,13 +248,15 @@ _anew = {'out', 'overwrite', 'resume', 'device', 'threads', 'download', 'figures
 
 def _said(o):
     "What a run remembers of its options."
-    said = {k: str(v) if isinstance(v, Path) else v for k, v in vars(o).items() if k not in _anew}
-    return {k: v for k, v in said.items() if v not in (None, {})}
+    said = {k: v for k, v in vars(o).items() if k not in _anew and v not in (None, {})}
+    return {k: str(v) if isinstance(v, Path) else v for k, v in said.items()}
 
 # %% ../../nbs/74_runs.ipynb #37c1fee7
+def _main_arch(o): return MAIN_ARCH.get(o.data or 'digits', 'wb_tost_small_patch16_224')
+
 def _out(o, arch=None):
     "The run directory: its name says what is in it."
-    arch = arch or o.arch or MAIN_ARCH.get(o.data or 'digits', 'wb_tost_small_patch16_224')
+    arch = arch or o.arch or _main_arch(o)
     return Path(o.out or f"runs/{o.data or 'digits'}-{arch}{'-finetune' if o.finetune else ''}-seed{o.seed or 0}")
 
 def _new_run(o):
@@ -269,7 +264,7 @@ def _new_run(o):
     data, changes = o.data or 'digits', _recipe_changes(o)
     check_options(data, [*_data_kwargs(o), *changes.get('data', ())])
     start = read_pretrained(o.finetune, o.arch, o.model) if o.finetune else None
-    arch = start.pretrained_cfg['architecture'] if start else o.arch or MAIN_ARCH.get(data, 'wb_tost_small_patch16_224')
+    arch = start.pretrained_cfg['architecture'] if start else o.arch or _main_arch(o)
     if not timm.is_model(arch): known(arch, list_models(), "unknown arch")
     recipe = get_recipe(data, arch, finetune=bool(o.finetune), **changes)
     if o.finetune and 'img_size' not in dls_args(data): recipe = replace(recipe, data=changes.get('data', {}))
@@ -341,16 +336,18 @@ def some_rates(
     return layer_rates(learn.model, x[:256 if max(x.shape[-2:]) <= 64 else 32])
 
 # %% ../../nbs/74_runs.ipynb #32059767
+def _params(learn): return sum(p.numel() for p in learn.model.parameters())
+
 def _say(s, file=None):
     if not rank_distrib(): print(s, flush=True, file=file)
 
 def _headline(p, learn):
     "What is about to happen."
-    params, unit = sum(o.numel() for o in learn.model.parameters()), task_of(learn.dls).unit
-    parts = ' + '.join(str(len(dl.dataset)) for dl in learn.dls.loaders)
-    epochs = f"{p.recipe.epochs} epoch{'s'*(p.recipe.epochs > 1)}" + f", {p.epochs_done} of them done"*bool(p.state)
-    where = f"{num_distrib()} × {p.device.type}" if num_distrib() > 1 else str(p.device)
-    return f"{p.arch}: {params:,} parameters, {p.data}: {parts} {unit}, {epochs} on {where}, {torch.get_num_threads()} threads"
+    parts, n = ' + '.join(str(len(dl.dataset)) for dl in learn.dls.loaders), p.recipe.epochs
+    epochs = f"{n} epoch{'s'*(n > 1)}" + f", {p.epochs_done} of them done"*bool(p.state)
+    where = f"{num_distrib()} × "*(num_distrib() > 1) + str(p.device)
+    return (f"{p.arch}: {_params(learn):,} parameters, {p.data}: {parts} {task_of(learn.dls).unit}, "
+            f"{epochs} on {where}, {torch.get_num_threads()} threads")
 
 def _stopped(p):
     "Where a run stands, and how to go on."
@@ -380,11 +377,10 @@ def _drawn(draw, *args, **kwargs):
     try: return draw(*args, **kwargs)
     except ValueError: return None # this model hasn't got it
 
-def _some_maps(model, dls, most=10):
-    "Membership maps of an image of each class"
+def _some_maps(model, dls):
+    "Membership maps of ten images"
     x, y = dls.loaders[-1].one_batch()
-    pick = [int((y == c).nonzero()[0]) for c in y.unique()[:most]]
-    return membership_maps(model, x[pick], titles=[dls.vocab[int(c)] for c in y[pick]])
+    return membership_maps(model, x[:10], titles=[dls.vocab[int(c)] for c in y[:10]])
 
 def _sentence(model, dls, most=64):
     "Memberships over the beginning of a text"
@@ -421,8 +417,8 @@ def _summary(p, learn, valid, test):
     info = {k: v for k, v in run_info(p, learn).items() if k not in ('cfg', 'model_kwargs')}
     return info | dict(
         seed=int(p.given.seed or 0), accuracy=(test or valid)['accuracy'], valid=valid, test=test, parts=list(getattr(learn.dls, 'parts', ())),
-        params=sum(o.numel() for o in learn.model.parameters()), epochs=p.recipe.epochs, resumed_after_epoch=p.epochs_done or None,
-        seconds=dict(training=round(trained, 2), all=round(time.time() - p.began, 2), cpu=round(time.process_time() - p.cpu, 2)),
+        params=_params(learn), epochs=p.recipe.epochs, resumed_after_epoch=p.epochs_done or None,
+        seconds=dict(training=round(trained, 2), cpu=round(time.process_time() - p.cpu, 2)),
         device=str(p.device), processes=max(1, num_distrib()), threads=torch.get_num_threads(),
         started=time.strftime('%Y-%m-%dT%H:%M:%S', time.localtime(p.began)), versions=versions(), command=p.given.command)
 
@@ -458,7 +454,8 @@ def run_train(
     p = plan_run(o)
     with nullcontext() if rank_distrib() else run_dir(p.out, o.overwrite, o.resume):
         learn = build_run(p)
-        if o.overwrite and not rank_distrib(): clear_run_dir(p.out)
+        if o.overwrite and not rank_distrib():
+            for f in RUN_FILES: (p.out/f).unlink(missing_ok=True)
         fit_run(p, learn)
         if rank_distrib(): return
         summary = report_run(p, learn)

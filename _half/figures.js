@@ -1,0 +1,213 @@
+// Figures that answer: plain inputs, plain SVG, no library. Each function takes recorded data and returns an element.
+const NS = 'http://www.w3.org/2000/svg';
+const COLORS = ['#D55E00', '#0072B2', '#009E73', '#CC79A7', '#b58900', '#56B4E9', '#888888', '#7a5cc0', '#c0392b'];
+
+function el(tag, attrs = {}, ...kids) {
+  const e = document.createElement(tag);
+  for (const [k, v] of Object.entries(attrs)) e.setAttribute(k, v);
+  e.append(...kids);
+  return e;
+}
+
+function draw(tag, attrs = {}, ...kids) {
+  const e = document.createElementNS(NS, tag);
+  for (const [k, v] of Object.entries(attrs)) e.setAttribute(k, v);
+  e.append(...kids);
+  return e;
+}
+
+// The width there is: letters stay as large on a phone, the drawing gets narrower.
+const room = () => Math.min(640, Math.max(320, document.documentElement.clientWidth - 56));
+
+// A labelled input that calls `ask` at every change; `say` turns its value into words.
+function slider(text, values, start, say, ask) {
+  const input = el('input', {type: 'range', min: 0, max: values.length - 1, step: 1, value: start, 'aria-label': text});
+  const out = el('output', {}, say(values[start]));
+  input.addEventListener('input', () => { out.textContent = say(values[+input.value]); ask(); });
+  return {box: el('label', {}, text, input, out), get value() { return values[+input.value]; }, get index() { return +input.value; }};
+}
+
+function choice(text, names, ask) {
+  const select = el('select', {'aria-label': text}, ...names.map((n, i) => el('option', {value: i}, n)));
+  select.addEventListener('change', ask);
+  return {box: el('label', {}, text, select), get index() { return +select.value; }, get value() { return names[+select.value]; }};
+}
+
+const format = v => Math.abs(v) >= 1e6 ? (v/1e6).toPrecision(3) + 'M' : Math.abs(v) >= 1e3 ? Math.round(v).toLocaleString('en') : String(+v.toPrecision(3));
+
+// The frame: axes with ticks, `log` or linear, and a function from data to pixels.
+function frame({width = room(), height = 330, x, y, xlog, ylog, xlabel, ylabel, xticks, yticks, title}) {
+  const m = {l: 62, r: 14, t: 14, b: 44}, f = log => log ? Math.log : v => v;
+  const scale = (lim, log, a, b) => v => a + (f(log)(v) - f(log)(lim[0]))/(f(log)(lim[1]) - f(log)(lim[0]))*(b - a);
+  const X = scale(x, xlog, m.l, width - m.r), Y = scale(y, ylog, height - m.b, m.t);
+  const svg = draw('svg', {viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'font-size': 13, 'aria-label': title});
+  svg.append(draw('title', {}, title));
+  for (const v of xticks) svg.append(draw('line', {x1: X(v), x2: X(v), y1: m.t, y2: height - m.b, stroke: 'currentColor', opacity: .12}),
+    draw('text', {x: X(v), y: height - m.b + 18, 'text-anchor': 'middle'}, format(v)));
+  for (const v of yticks) svg.append(draw('line', {x1: m.l, x2: width - m.r, y1: Y(v), y2: Y(v), stroke: 'currentColor', opacity: .12}),
+    draw('text', {x: m.l - 7, y: Y(v) + 4, 'text-anchor': 'end'}, format(v)));
+  svg.append(draw('text', {x: (m.l + width - m.r)/2, y: height - 8, 'text-anchor': 'middle'}, xlabel),
+    draw('text', {x: 14, y: (m.t + height - m.b)/2, 'text-anchor': 'middle', transform: `rotate(-90 14 ${(m.t + height - m.b)/2})`}, ylabel));
+  return {svg, X, Y, x, y};
+}
+
+function line(f, xs, ys, color, dash) {
+  const inside = v => Math.max(f.y[0], Math.min(f.y[1], v));
+  f.svg.append(draw('polyline', {points: xs.map((v, i) => `${f.X(v).toFixed(1)},${f.Y(inside(ys[i])).toFixed(1)}`).join(' '),
+    fill: 'none', stroke: color, 'stroke-width': 2, ...(dash ? {'stroke-dasharray': dash} : {})}));
+}
+
+const cross = (f, v) => f.svg.append(draw('line', {x1: f.X(v), x2: f.X(v), y1: f.Y(f.y[0]), y2: f.Y(f.y[1]), stroke: 'currentColor', 'stroke-dasharray': '3 3', opacity: .7}));
+
+function legend(rows) {
+  const table = el('table', {class: 'table table-sm'}, el('thead', {}, el('tr', {}, ...rows.head.map(h => el('th', {}, h)))));
+  table.append(el('tbody', {}, ...rows.body.map(([color, ...cells]) => el('tr', {},
+    el('td', {}, el('span', {style: `color:${color};font-weight:bold`}, '■ '), cells[0]), ...cells.slice(1).map(c => el('td', {}, c))))));
+  return table;
+}
+
+function shell(inputs, redraw) {
+  const answer = el('div', {class: 'answer'}), box = el('div', {}, el('div', {class: 'ask'}, ...inputs.map(i => i.box)), answer);
+  const update = () => answer.replaceChildren(...redraw());
+  return {box, update};
+}
+
+// 1. One step of every operator: length of the step and ε against the change of a rate.
+export function steps(data) {
+  let s;
+  const ask = () => s.update(), percent = v => (v > 0 ? '+' : '') + (100*v).toFixed(1) + ' %';
+  const rate = choice('rate', ['R_c(Z | U), groups given the bases', 'R(Z), all tokens'], ask);
+  const eps = slider('ε', data.eps, data.eps.indexOf(0.5), v => String(v), ask);
+  const step = slider('step', data.steps, data.steps.indexOf(0.1), v => `${v} of the tokens' length`, ask);
+  s = shell([rate, eps, step], () => {
+    const of = name => data.steps.map((_, i) => {
+      const [R, Rc] = data.rates[name][eps.index][i + 1], [R0, Rc0] = data.rates[name][eps.index][0];
+      return rate.index == 0 ? Rc/Rc0 - 1 : R/R0 - 1;
+    });
+    const names = Object.keys(data.rates), lines = names.map(of), all = lines.flat();
+    const lo = Math.max(-1.05, Math.min(-.1, ...all)), hi = Math.min(2, Math.max(.1, ...all)), tick = hi - lo > 1.2 ? .5 : hi - lo > .6 ? .2 : .1;
+    const yticks = []; for (let v = Math.ceil(lo/tick); v*tick <= hi; v++) yticks.push(+(v*tick).toFixed(3));
+    const f = frame({x: [data.steps[0], data.steps.at(-1)], y: [lo, hi], xlog: true, xticks: [.01, .1, 1], yticks,
+      xlabel: 'length of the step / length of the tokens', ylabel: 'relative change of the rate', title: 'Change of the chosen rate against the length of one step, for every operator'});
+    lines.forEach((l, i) => line(f, data.steps, l, COLORS[i], i % 2 ? '6 3' : ''));
+    cross(f, step.value);
+    return [f.svg, legend({head: ['operator', `change after this step`, 'longest step that still moves it that way'],
+      body: names.map((n, i) => {
+        const sign = Math.sign(lines[i][0]), last = lines[i].findIndex(v => Math.sign(v) != sign);
+        return [COLORS[i], n, percent(lines[i][step.index]), last < 0 ? `all, to ${data.steps.at(-1)}` : String(data.steps[last - 1])];
+      })})];
+  });
+  s.update();
+  return s.box;
+}
+
+// 2. Membership maps of a trained model, layer by layer and head by head.
+export function maps(data) {
+  let s;
+  const ask = () => s.update(), range = n => [...Array(n).keys()];
+  const digit = choice('picture', data.pictures.map((p, i) => `digit ${p.label}`), ask);
+  const layer = slider('layer', range(data.layers), data.layers - 1, v => `${v + 1} of ${data.layers}`, ask);
+  const head = slider('head', range(data.heads), 0, v => `${v + 1} of ${data.heads}`, ask);
+  const palette = t => { const a = [0, 34, 78], b = [124, 123, 120], c = [253, 231, 55], m = (p, q, u) => p.map((v, i) => Math.round(v + (q[i] - v)*u));
+    return `rgb(${(t < .5 ? m(a, b, 2*t) : m(b, c, 2*t - 1)).join(',')})`; };
+  s = shell([digit, layer, head], () => {
+    const p = data.pictures[digit.index], g = data.grid, small = room() < 640, S = small ? (room() - 60)/3/g : 26, svg = draw('svg', {viewBox: `0 0 ${3*g*S + 60} ${g*S + 30}`, width: 3*g*S + 60, height: g*S + 30, role: 'img', 'font-size': 13,
+      'aria-label': 'A digit, the membership of its tokens in the chosen head, and the head that each token belongs to most'});
+    svg.append(draw('title', {}, `digit ${p.label}, layer ${layer.value + 1}, head ${head.value + 1}`));
+    const grid = (x0, title, color) => { svg.append(draw('text', {x: x0, y: 16}, title));
+      range(g*g).forEach(i => svg.append(draw('rect', {x: x0 + (i % g)*S, y: 24 + Math.floor(i/g)*S, width: S - .5, height: S - .5, fill: color(i)}))); };
+    const of = h => p.maps[layer.value][h], own = i => range(data.heads).reduce((a, h) => of(h)[i] > of(a)[i] ? h : a, 0);
+    grid(0, 'scan', i => `rgb(${Array(3).fill(Math.round(p.pixels[i]*255/16)).join(',')})`);
+    grid(g*S + 30, (small ? '' : 'membership in ') + `head ${head.value + 1}`, i => palette(of(head.value)[i]/99));
+    grid(2*g*S + 60, small ? 'own head' : 'the head each token belongs to most', i => COLORS[own(i)]);
+    const mean = h => of(h).reduce((a, v) => a + v, 0)/of(h).length/99;
+    return [svg, legend({head: ['head', 'share of this digit\'s tokens', 'tokens that belong to it most'],
+      body: range(data.heads).map(h => [COLORS[h], String(h + 1), (100*mean(h)).toFixed(0) + ' %', `${range(g*g).filter(i => own(i) == h).length} of ${g*g}`])})];
+  });
+  s.update();
+  return s.box;
+}
+
+// 3. Tokens against time and memory. Between measured numbers of tokens: a straight line on logarithmic axes; beyond them: the last one, prolonged.
+function at(points, n) {
+  let i = points.findIndex(([m]) => m >= n);
+  if (i == 0) i = 1;
+  if (i < 0) i = points.length - 1;
+  const [[a, u], [b, v]] = [points[i - 1], points[i]], t = Math.log(n/a)/Math.log(b/a);
+  return Math.exp(Math.log(u) + t*Math.log(v/u));
+}
+
+export function cost(data) {
+  let s;
+  const ask = () => s.update(), names = Object.keys(data.ms);
+  const what = choice('show', ['time of one forward call (ms)', 'memory for activations (MB)'], ask);
+  const input = el('input', {type: 'number', min: 16, max: 1048576, value: 4096, 'aria-label': 'number of tokens'});
+  input.addEventListener('input', ask);
+  s = shell([what, {box: el('label', {}, 'your number of tokens n', input)}], () => {
+    const n = Math.max(16, Math.min(1048576, +input.value || 4096)), table = what.index ? data.mb : data.ms, last = data.n.at(-1), first = data.n[0];
+    const values = names.flatMap(k => table[k].map(p => p[1])).concat(names.map(k => at(table[k], n)));
+    const lo = Math.min(...values)/1.5, hi = Math.max(...values)*1.5, ticks = [];
+    for (let e = Math.floor(Math.log10(lo)); e <= Math.log10(hi); e++) if (10**e >= lo) ticks.push(10**e);
+    const x = [Math.min(n, first)*.9, Math.max(n, last)*1.1], xticks = [16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576].filter(v => v >= x[0] && v <= x[1]);
+    const f = frame({x, y: [lo, hi], xlog: true, ylog: true, xticks, yticks: ticks, xlabel: 'tokens n', ylabel: what.value, title: `${what.value} against the number of tokens, for every operator`});
+    names.forEach((k, i) => {
+      line(f, table[k].map(p => p[0]), table[k].map(p => p[1]), COLORS[i]);
+      if (n > last) line(f, [last, n], [table[k].at(-1)[1], at(table[k], n)], COLORS[i], '2 4');
+      if (n < first) line(f, [n, first], [at(table[k], n), table[k][0][1]], COLORS[i], '2 4');
+      f.svg.append(draw('circle', {cx: f.X(n), cy: f.Y(at(table[k], n)), r: 3.5, fill: COLORS[i]}));
+    });
+    cross(f, n);
+    const rows = names.map((k, i) => [at(table[k], n), COLORS[i], k]).sort((a, b) => a[0] - b[0]), best = rows[0][0];
+    return [f.svg, legend({head: ['operator', what.value, 'times the least'], body: rows.map(([v, c, k]) => [c, k, format(v), (v/best).toFixed(1)])}),
+      el('p', {}, n > last || n < first ? `Prolonged: measured were ${first} to ${last.toLocaleString('en')} tokens.` : 'Between measured points: a straight line on logarithmic axes.')];
+  });
+  s.update();
+  return s.box;
+}
+
+// Buttons that show the claims of one verdict only, or all.
+export function verdicts(names) {
+  const rows = () => [...document.querySelectorAll('main table tr')].filter(r => r.querySelector('.verdict'));
+  const buttons = ['all', ...names].map(name => {
+    const b = el('button', {class: 'btn btn-sm btn-outline-secondary', type: 'button'}, name);
+    b.addEventListener('click', () => {
+      for (const r of rows()) r.style.display = name == 'all' || r.querySelector('.verdict').textContent == name ? '' : 'none';
+      for (const other of buttons) other.classList.toggle('active', other == b);
+    });
+    return b;
+  });
+  return el('div', {class: 'ask'}, ...buttons);
+}
+
+// Where these figures run, their still pictures are not needed.
+export function instead(name, element) {
+  for (const e of document.querySelectorAll('.' + name)) e.style.display = 'none';
+  return element;
+}
+
+// 4. Tokens of three groups, moved layer by layer by each operator, with the rates before and after.
+export function moving(data) {
+  let s, pressed = Object.keys(data.operators)[0];
+  const ask = () => s.update(), layers = [...Array(data.layers).keys()];
+  const buttons = Object.keys(data.operators).map(name => {
+    const b = el('button', {class: 'btn btn-sm btn-outline-primary', type: 'button'}, name);
+    b.addEventListener('click', () => { pressed = name; ask(); });
+    return b;
+  });
+  const layer = slider('layer', layers, 0, v => `${v} of ${data.layers - 1}`, ask);
+  s = shell([{box: el('span', {}, ...buttons)}, layer], () => {
+    for (const b of buttons) b.classList.toggle('active', b.textContent == pressed);
+    const {points, R, Rc} = data.operators[pressed], l = layer.value, side = Math.min(300, room()), reduction = R.map((r, i) => r - Rc[i]);
+    const svg = draw('svg', {viewBox: '-125 -125 250 250', width: side, height: side, role: 'img', 'aria-label': `Tokens of three groups after ${l} layers of ${pressed}`});
+    points[l].forEach(([x, y], i) => svg.append(draw('circle', {cx: x, cy: -y, r: 3, fill: COLORS[data.labels[i]], opacity: .75})));
+    const top = Math.max(...Object.values(data.operators).flatMap(o => o.R)), half = Math.max(280, Math.min(320, room()));
+    const f = frame({width: half, height: 260, x: [0, data.layers - 1], y: [0, top], xticks: [0, 4, 8, 12], yticks: [0, 20, 40, 60],
+      xlabel: 'layer', ylabel: 'nats', title: `Rates of the tokens over ${data.layers - 1} layers of ${pressed}`});
+    line(f, layers, R, COLORS[1]); line(f, layers, Rc, COLORS[0], '6 3'); line(f, layers, reduction, 'currentColor');
+    cross(f, l);
+    return [el('div', {class: 'ask'}, svg, f.svg), legend({head: ['rate', 'in nats', 'at layer 0'], body: [[COLORS[1], 'R, all tokens: large is good', R],
+      [COLORS[0], 'R_c, group by group: small is good', Rc], ['currentColor', 'ΔR, their difference', reduction]].map(([c, k, v]) => [c, k, v[l].toFixed(1), v[0].toFixed(1)])})];
+  });
+  s.update();
+  return s.box;
+}
