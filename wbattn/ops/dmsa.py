@@ -113,7 +113,7 @@ def dmsa_update(
     w = _split(F.linear(x, qkv, qkv_bias), Pi.shape[1])
     return F.linear(_join(decoupled_attention(w, Pi, mask, sizes)), proj, proj_bias)
 
-# %% ../../nbs/16_dmsa.ipynb #db3d25d5
+# %% ../../nbs/16_dmsa.ipynb #71eeb41a
 def _living_heads(mask, n):
     "Heads `b k` to compute in each sample of `n` tokens, those that are off among them last; None for all"
     alive = mask != 0                                  # NaN is alive
@@ -124,7 +124,7 @@ def _rows(W, h, heads):
     "The rows `b kp ...` of a map `hp ...` that belong to each sample's own heads `b k`"
     return W.unflatten(0, (h, -1)).index_select(0, heads.flatten()).unflatten(0, heads.shape).flatten(1, 2)
 
-# %% ../../nbs/16_dmsa.ipynb #48fd5a6f
+# %% ../../nbs/16_dmsa.ipynb #fed69671
 @fast(dmsa_update, 'cpu')
 def _update_of_living_heads(x, Pi, mask, qkv, proj, qkv_bias=None, proj_bias=None, sizes=None):
     "`dmsa_update`, for each sample from its living heads alone."
@@ -223,7 +223,7 @@ def mask(self:DMSA,
     m = self._gates(x, sizes, positions)[1]
     return None if m is None else m.to(x.dtype)
 
-# %% ../../nbs/16_dmsa.ipynb #62db655c
+# %% ../../nbs/16_dmsa.ipynb #d348153b
 @patch
 def bases(self:DMSA)->Tensor:
     "The full space S in K parts `h d p`; a sample uses `mask·S`."

@@ -124,7 +124,7 @@ def eca_update(
     Sr = S[..., :rank or omega.shape[-1] // len(U)]
     return alpha * (Z - project_rows(Z, S, eps)) - beta * _compress(Z, U, Sr, eta, eps, projection)
 
-# %% ../../nbs/15_eca.ipynb #0767f3d6
+# %% ../../nbs/15_eca.ipynb #0eb8024d
 _chunk = 1024   # tokens of a sample that go through together
 
 def _token_map(Z, alpha, W, Y, V, P, B, eta):
@@ -133,7 +133,7 @@ def _token_map(Z, alpha, W, Y, V, P, B, eta):
 
 def _chunks(x): return [(i, slice(j, j + _chunk)) for i in range(x.shape[0]) for j in range(0, x.shape[1], _chunk)]
 
-# %% ../../nbs/15_eca.ipynb #4d33a0c6
+# %% ../../nbs/15_eca.ipynb #cd926f42
 def _weighted_grad(A, P, eta, dN, dP, deta):
     "N of codes `c hp`, and with the gradient by it that by A; adds those by P and η"
     A, dN = _heads(A, len(P)), _heads(dN, len(P))
@@ -176,7 +176,7 @@ class _TokenMap(Function):
             dZ[i, j].addmm_(dA, W.mT)
         return dZ, dalpha, dW, dY, -(T.mT @ G), dP, dB, deta
 
-# %% ../../nbs/15_eca.ipynb #dd210fc0
+# %% ../../nbs/15_eca.ipynb #40ca1675
 @fast(eca_update, 'cpu')
 def _eca_update_in_chunks(Z, U, omega, alpha=0.1, beta=0.1, eta=0.5, eps=1e-2, rank=None, projection='full'):
     "The update of ECA eq. (4), its map of the tokens in chunks, with the gradient by hand."
@@ -347,10 +347,6 @@ class ECAttention(nn.Module):
     def beta(self)->Tensor:
         "Strength of the compression."
         return self._strength(self.beta_raw)
-
-    def extra_repr(self):
-        "What `print` shows."
-        return f'positive={self.positive}' 
 
 # %% ../../nbs/15_eca.ipynb #f917eed8
 @patch
