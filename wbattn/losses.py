@@ -35,7 +35,8 @@ def gather_rows(
     if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1: return x
     shapes = [None]*dist.get_world_size()
     dist.all_gather_object(shapes, tuple(x.shape))
-    if len({s[1:] for s in shapes}) > 1: raise ValueError(f'features must have one width on all processes, got shapes {shapes}')
+    if len({s[1:] for s in shapes}) > 1:
+        raise ValueError(f'features must have one width on all processes, got shapes {shapes}')
     longest = max(s[0] for s in shapes)
     padded = torch.cat([x, x.new_zeros(longest - len(x), *x.shape[1:])])
     rows = _Gather.apply(padded) if x.is_floating_point() else _Gather.forward(None, padded)
@@ -60,14 +61,18 @@ class RateReductionLoss(nn.Module):
         _check_features(Z, y)
         if self.distributed: Z, y = gather_rows(Z), gather_rows(y)
         Pi = F.one_hot(y) if y.dim() == 1 else y
-        return -rate_reduction(_unit(Z) if self.normalize else Z, Pi.to(torch.promote_types(Z.dtype, torch.float32)), self.eps)
+        Pi = Pi.to(torch.promote_types(Z.dtype, torch.float32))
+        return -rate_reduction(_unit(Z) if self.normalize else Z, Pi, self.eps)
 
 def _check_features(Z, y=None):
     "Raise `ValueError` unless features are `n d`, and targets `n` whole numbers or `n k` memberships"
-    if Z.dim() != 2 or not Z.is_floating_point(): raise ValueError(f'features must be floating-point n d, got {Z.dtype} of shape {tuple(Z.shape)}')
+    if Z.dim() != 2 or not Z.is_floating_point():
+        raise ValueError(f'features must be floating-point n d, got {Z.dtype} of shape {tuple(Z.shape)}')
     if y is None: return
-    if len(y) != len(Z) or y.dim() not in (1, 2): raise ValueError(f'targets must be class numbers n or memberships n k with n = {len(Z)}, got shape {tuple(y.shape)}')
-    if y.dim() == 1 and (y.is_floating_point() or (y < 0).any()): raise ValueError(f'class numbers must be whole and ≥ 0, got {y.dtype} with least {y.min().item()}')
+    if len(y) != len(Z) or y.dim() not in (1, 2):
+        raise ValueError(f'targets must be class numbers n or memberships n k with n = {len(Z)}, got shape {tuple(y.shape)}')
+    if y.dim() == 1 and (y.is_floating_point() or (y < 0).any()):
+        raise ValueError(f'class numbers must be whole and ≥ 0, got {y.dtype} with least {y.min().item()}')
 
 def _unit(Z):
     "Features of unit length, in single precision at least; zero stays zero"
@@ -81,7 +86,7 @@ def ceiling(
     d:int,          # width of the features
     eps:float=0.5,  # distortion ε, > 0
 )->float:           # nats
-    "ΔR of k perpendicular classes of unit features that use r directions each alike: the most there is for these ranks."
+    "ΔR of k perpendicular classes of unit features that use r directions each alike: the most for these ranks."
     def rate(directions): return 0.5*directions*torch.tensor(d/(directions*eps**2)).log1p().item()
     return rate(k*r) - rate(r)
 
@@ -111,7 +116,7 @@ class SimDINOLoss(nn.Module):
     def __init__(self,
         eps:float=0.05**0.5,     # distortion ε (not ε²), > 0
         coeff:float=1.,          # weight of the agreement
-        gamma:float|None=None,   # weight of the rate; (d + n)/(d·n) for n features of width d unless given, as published
+        gamma:float|None=None,   # weight of the rate; as published (d + n)/(d·n) for n features of width d
         distributed:bool=True,   # the rate of the features of all processes, if there are several
     ):
         super().__init__()
@@ -122,8 +127,10 @@ class SimDINOLoss(nn.Module):
         teacher:Tensor, # features `g n d` of the global crops, g ≤ v; they get no gradient
     )->Tensor:          # one number, at least float32
         "The loss of one batch of crops."
-        if student.dim() != 3 or teacher.dim() != 3 or student.shape[1:] != teacher.shape[1:] or not 1 <= len(teacher) <= len(student):
-            raise ValueError(f'features must be student v n d and teacher g n d with g ≤ v, got {tuple(student.shape)} and {tuple(teacher.shape)}')
+        alike = student.dim() == teacher.dim() == 3 and student.shape[1:] == teacher.shape[1:]
+        if not alike or not 1 <= len(teacher) <= len(student):
+            raise ValueError('features must be student v n d and teacher g n d with g ≤ v, '
+                             f'got {tuple(student.shape)} and {tuple(teacher.shape)}')
         s, t = _unit(student), _unit(teacher.detach())
         cos = torch.einsum('gnd,vnd->gv', t, s)/s.shape[1]
         others = ~torch.eye(len(t), len(s), dtype=torch.bool, device=s.device)

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['class_folders', 'read_folder', 'read_imagenet', 'cifar_dls', 'imagenet_dls', 'folder_dls']
 
-# %% ../../nbs/49_datasets.ipynb #75423e23
+# %% ../../nbs/49_datasets.ipynb #34f2746f
 import os
 import numpy as np, pandas as pd, torch
 import torchvision.datasets as tvd
@@ -29,7 +29,7 @@ from .scenes import DIGITS_MEAN, DIGITS_STD, Scenes, digits_arrays, digits_dls, 
 from .sequences import grey_cifar_dls, imdb_dls, listops_dls, pathfinder_dls
 from .text import text_dls
 
-# %% ../../nbs/49_datasets.ipynb #7af144d9
+# %% ../../nbs/49_datasets.ipynb #4f2ba8db
 @dataclass(frozen=True)
 class Source:
     "Where pictures come from, and how they are treated unless options say otherwise."
@@ -44,7 +44,7 @@ class Source:
     hflip:float=None      # None: the augmentation's; 0: a mirrored digit is another sign
     augment:str=None      # its augmentation; None: by size
 
-# %% ../../nbs/49_datasets.ipynb #a7c45e23
+# %% ../../nbs/49_datasets.ipynb #b726d16c
 def _size_and_stats(s, img_size, mean, std):
     size = to_2tuple(s.size if img_size is None else img_size)
     check_option(min(size) >= 1, 'img_size', img_size, "a number of pixels, or two")
@@ -57,13 +57,14 @@ def _augmentation(s, size, augment, changes):
         changes = {**changes, 'hflip': s.hflip}
     return get_augment(named, **changes)
 
-# %% ../../nbs/49_datasets.ipynb #00a3ce0d
+# %% ../../nbs/49_datasets.ipynb #af7dfdba
 def _hold_out(parts, valid_pct):
     (name, (x, y)), *others = parts.items()
     kept, out = stratified_split(y, valid_pct)
-    return {f'{name} without {valid_pct:g}': (x[kept], y[kept]), f'{valid_pct:g} of {name}': (x[out], y[out])} | dict(others)
+    ours = {f'{name} without {valid_pct:g}': (x[kept], y[kept]), f'{valid_pct:g} of {name}': (x[out], y[out])}
+    return ours | dict(others)
 
-# %% ../../nbs/49_datasets.ipynb #7757e425
+# %% ../../nbs/49_datasets.ipynb #2da9d164
 @delegates(Augment)
 def image_dls(
     source,          # a `Source` of pictures
@@ -98,7 +99,7 @@ def image_dls(
 
 image_dls.__delwrap__ = Augment   # where the words on its other options stand: a dataclass has no source of its own
 
-# %% ../../nbs/49_datasets.ipynb #32b471a6
+# %% ../../nbs/49_datasets.ipynb #ede925fc
 def pictures(
     name,         # under which it can be had
     title,        # what it is
@@ -116,7 +117,7 @@ def pictures(
         return read
     return add
 
-# %% ../../nbs/49_datasets.ipynb #92a6c8ae
+# %% ../../nbs/49_datasets.ipynb #c832e590
 def _read_part(tv, root, part, download):
     "Images, labels and names of the classes."
     which = dict(train=part == 'train') if issubclass(tv, tvd.CIFAR10) else dict(split=part)
@@ -139,13 +140,14 @@ def read_published(
     try:
         with check: read = {q: _read_part(tv, data_dir, q, download) for p in parts for q in p.split('+')}
     except (RuntimeError, OSError) as e:
-        how = f"can't be downloaded ({e})" if download else \
-              "is missing or differs from what is published; fetch it by --download (download=True), or say where it is by --data-dir (data_dir)"
+        how = "is missing or differs from what is published; fetch it by --download (download=True), or say where it is " \
+              "by --data-dir (data_dir)"
+        if download: how = f"can't be downloaded ({e})"
         raise FileNotFoundError(f"no {name} here: what is in {str(data_dir)!r} {how}") from e
     def together(p): return tuple(np.concatenate([read[q][k] for q in p.split('+')]) for k in (0, 1))
     return {p: together(p) for p in parts}, max((c for _, _, c in read.values()), key=len)
 
-# %% ../../nbs/49_datasets.ipynb #86a3ff80
+# %% ../../nbs/49_datasets.ipynb #9dcc50dc
 def _published(
     name,    # under which it can be had
     tv,      # torchvision's class
@@ -171,7 +173,7 @@ _published('pets', tvd.OxfordIIITPet, 'Oxford-IIIT Pets, 37 breeds', '3,680 → 
 _published('food101', tvd.Food101, 'Food-101, photographs of dishes', '75,750 → 25,250', 101, 224, 'JPEG, JSON lists',
            'https://data.vision.ee.ethz.ch/cvl/datasets_extra/food-101/')
 
-# %% ../../nbs/49_datasets.ipynb #406945e1
+# %% ../../nbs/49_datasets.ipynb #40bde8ee
 def class_folders(
     d # directory
 )->list: # names of the folders in it, sorted
@@ -181,9 +183,9 @@ def class_folders(
 def _read_class_folders(d, classes):
     "Images and labels in class folders."
     for o in class_folders(d):
-        if o not in classes: raise ValueError(f"{str(d)!r} has a folder {o!r}, but there is no such class in the training part")
+        if o not in classes: raise ValueError(f"{str(d)!r} has a folder {o!r}, but the training part has no such class")
     found = make_dataset(str(d), {c: i for i, c in enumerate(classes)}, IMG_EXTENSIONS, allow_empty=True)
-    if not found: raise FileNotFoundError(f"no images in the class folders of {str(d)!r}; expected files such as .jpg or .png")
+    if not found: raise FileNotFoundError(f"no images in the class folders of {str(d)!r}; expected .jpg, .png, …")
     return tuple(map(np.array, zip(*found)))
 
 @pictures('folder', 'Images of your own, a folder per class', 'yours', format='image files')
@@ -195,18 +197,17 @@ def read_folder(
     "Images of your own, one folder per class."
     root = Path(data_dir)
     if not root.is_dir():
-        raise FileNotFoundError(f"no directory {str(root)!r}; expected one with a folder of images per class, or with train/ and val/ of that form")
-    there = class_folders(root)
-    val = next((d for d in ('val', 'valid', 'validation') if d in there), 'val')
-    where = {k: root/d for k, d in dict(train='train', val=val, test='test').items() if d in there} if 'train' in there else dict(train=root)
+        raise FileNotFoundError(f"no directory {str(root)!r}; expected one with a folder of images per class, or train/ and val/")
+    there, names = class_folders(root), dict(train=['train'], val=['val', 'valid', 'validation'], test=['test'])
+    where = {k: root/d for k, v in names.items() for d in v if d in there and 'train' in there} or dict(train=root)
     classes = class_folders(where['train'])
     if len(classes) < 2:
-        raise FileNotFoundError(f"{len(classes)} class folders in {str(where['train'])!r}; expected one folder of images per class, at least two")
+        raise FileNotFoundError(f"{len(classes)} class folders in {str(where['train'])!r}; expected two or more, one per class")
     parts = {k: _read_class_folders(d, classes) for k, d in where.items() if k == 'train' or class_folders(d)}
     if verify: check_headers([f for files, _ in parts.values() for f in files])
     return parts, classes
 
-# %% ../../nbs/49_datasets.ipynb #80d83016
+# %% ../../nbs/49_datasets.ipynb #1a559007
 def _synset_names(
     wnids # WordNet numbers
 )->list:  # first word of each; the number comes along where two would be the same ('crane')
@@ -231,17 +232,16 @@ def read_imagenet(
         if download and not (root/p).is_dir(): tvd.ImageNet(str(root), split=p)
         if (root/p).is_dir() and class_folders(root/p): continue
         raise FileNotFoundError(
-            f"no imagenet here: {str(root/p)!r} has no class folders; expected such as {p}/n01440764, or the archives of "
-            "ILSVRC 2012, to be had with an account at https://image-net.org/download and unpacked by --download (download=True)")
+            f"no imagenet here: {str(root/p)!r} has no class folders; expected such as {p}/n01440764, or the archives from "
+            "https://image-net.org/download (which asks for an account), unpacked by --download (download=True)")
     parts, wnids = read_folder(root, verify=False)
     return {k: parts[k] for k in ('train', 'val')}, _synset_names(wnids)
 
-# %% ../../nbs/49_datasets.ipynb #61f99ffc
+# %% ../../nbs/49_datasets.ipynb #012ef012
 def real_labels(
-    ds:Datasets # ImageNet's validation images, such as the `valid_ds` of its loaders
+    ds:Datasets # ImageNet's validation images (all 1,000 classes), such as the `valid_ds` of its loaders
 )->list:        # one list of classes for each image of `ds`, in its order
     "The ReaL labels of a data set's images, found by their file names."
-    if len(ds.vocab) != 1000: raise ValueError(f"ReaL labels tell 1000 classes apart, but the data have {len(ds.vocab)}")
     real, names = RealLabelsImagenet(range(50_000)).real_labels, [f'{Path(o).stem}.JPEG' for o in ds.items]
     for o in names:
         if o not in real: raise ValueError(f"{o!r} has no ReaL labels; expected such as ILSVRC2012_val_00000001.JPEG")
@@ -254,7 +254,7 @@ def real_accuracy(
     "Share of images whose predicted class is one of their labels."
     return float(np.mean([int(p) in r for p, r in zip(preds, real, strict=True) if r]))
 
-# %% ../../nbs/49_datasets.ipynb #a9fc675b
+# %% ../../nbs/49_datasets.ipynb #e593f7a1
 def get_dataset(
     name # a key of `DATASETS`
 )->DataSet:
@@ -290,7 +290,7 @@ def datasets_table()->pd.DataFrame: # a row for each
     "What data sets there are."
     return pd.DataFrame({k: vars(s) for k, s in DATASETS.items()}).T.drop(columns='make')
 
-# %% ../../nbs/49_datasets.ipynb #74231f31
+# %% ../../nbs/49_datasets.ipynb #7067a0f4
 #| include: false
 @delegates(image_dls, but='source', keep=True)
 def cifar_dls(

@@ -68,7 +68,7 @@ def read_image(
     except Exception as e:
         raise UnreadableImage(f"can't read image {path!r}: {str(e) or type(e).__name__}") from e
 
-# %% ../../nbs/41_images.ipynb #6a583a1f
+# %% ../../nbs/41_images.ipynb #dd19d268
 def _fault(path):
     "What is wrong with the header of a picture; None: nothing."
     try:
@@ -160,7 +160,8 @@ def train_tfm(self:Augment,
     except Exception as e:
         raise ValueError(f"auto_augment={policy!r}; expected such as 'rand-m9-mstd0.5-inc1', 'tv-n2-m14' or ''") from e
     if tv: train.transforms.insert(-1, tvt.RandAugment(int(tv[1]), int(tv[2])))
-    if self.crop == 'pad': train.transforms[:1] = [tvt.Resize(size), tvt.RandomCrop(size, padding=[s//8 for s in size[::-1]])]
+    if self.crop == 'pad':
+        train.transforms[:1] = [tvt.Resize(size), tvt.RandomCrop(size, padding=[s//8 for s in size[::-1]])]
     return train
 
 # %% ../../nbs/41_images.ipynb #b7ec2851
@@ -275,8 +276,8 @@ def picture_dls(
     "DataLoaders from parts of pictures."
     device = torch.device(device or default_device())
     workers = min(16, num_cpus() or 1) if num_workers is None else num_workers
-    valid = aug.valid_tfm(size, mean)
-    sets = [picture_set(x, y, vocab, valid if i else aug.train_tfm(size, mean), int(i > 0)) for i, (x, y) in enumerate(parts.values())]
+    tfms = [aug.train_tfm(size, mean)] + [aug.valid_tfm(size, mean)]*2
+    sets = [picture_set(x, y, vocab, tfms[i], int(i > 0)) for i, (x, y) in enumerate(parts.values())]
     sets[0].repeats = 1 if aug.no_aug else aug.repeated_aug
     tfms = [IntToFloatTensor(), Normalize.from_stats(mean, std, cuda=False)]
     if aug.reprob and not aug.no_aug: tfms.append(RandomErase(aug.reprob, aug.remode))

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['array_dls']
 
-# %% ../../nbs/40_loaders.ipynb #cd35ef55
+# %% ../../nbs/40_loaders.ipynb #f2f1fcc3
 import random
 import numpy as np, torch
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from fastai.torch_core import TensorCategory, TensorImage, TensorImageBW, defaul
 import fastai.vision.data, fastai.vision.learner  # noqa: F401, how fastai draws images and results
 from ..checks import check_value, whole
 
-# %% ../../nbs/40_loaders.ipynb #bd727447
+# %% ../../nbs/40_loaders.ipynb #edbc33d5
 @dataclass(frozen=True)
 class Task:
     "What training, commands and reports must know of data."
@@ -29,7 +29,7 @@ class Task:
     metrics:tuple   # names of what is reported after each epoch
     config:dict     # what is written beside weights, in the form of timm's `pretrained_cfg`
 
-# %% ../../nbs/40_loaders.ipynb #2dc74790
+# %% ../../nbs/40_loaders.ipynb #8c03e00f
 def picture_task(
     vocab,     # names of the classes
     chans,     # colours of a picture
@@ -49,7 +49,7 @@ def task_of(
     _, chans, *size = dls.valid.one_batch()[0].shape
     return picture_task(getattr(dls, 'vocab', range(get_c(dls))), chans, size)
 
-# %% ../../nbs/40_loaders.ipynb #b6ad2388
+# %% ../../nbs/40_loaders.ipynb #74eeaa01
 class Dataset:
     "Inputs and labels; `ds[i]` is an item, `ds[[i, j, …]]` a batch."
     n_inp, loss_func, kind = 1, CrossEntropyLossFlat(), Tensor # kind: fastai's type of an input
@@ -69,7 +69,7 @@ class Dataset:
         x = self.x[i].as_subclass(self.kind)
         return (x,) if self.y is None else (x, TensorCategory(self.y[i]))
 
-# %% ../../nbs/40_loaders.ipynb #9b8e3d7e
+# %% ../../nbs/40_loaders.ipynb #4113a851
 def check_labels(
     y,    # labels
     n,    # inputs
@@ -78,7 +78,7 @@ def check_labels(
     "One label for each input, and a name for each label."
     if len(y) != n: raise ValueError(f"{n} inputs, but {len(y)} labels")
     if n and not 0 <= min(y) <= max(y) < len(vocab):
-        raise ValueError(f"labels from {int(min(y))} to {int(max(y))}; expected 0 to {len(vocab) - 1}, one per class in vocab")
+        raise ValueError(f"labels from {int(min(y))} to {int(max(y))}; expected 0 to {len(vocab) - 1}, one per class")
 
 @patch
 def decode(self:Dataset,
@@ -93,7 +93,7 @@ def new_empty(self:Dataset):
     "No items with the same classes, as `export` stores them."
     return type(self)(self.x[:0], self.y[:0], self.vocab, self.split_idx)
 
-# %% ../../nbs/40_loaders.ipynb #1237e417
+# %% ../../nbs/40_loaders.ipynb #383096ed
 class ImageArrays(Dataset):
     "Pictures and labels held in memory as two tensors."
     def __init__(self,
@@ -116,7 +116,7 @@ class ImageArrays(Dataset):
         if had != want: raise ValueError(f"images of shape {had}; expected {want}")
         return new
 
-# %% ../../nbs/40_loaders.ipynb #d130bde4
+# %% ../../nbs/40_loaders.ipynb #1ed13ab7
 class BatchDL(TfmdDL):
     "fastai's loader over a data set that hands out whole batches."
     def create_batches(self,
@@ -125,10 +125,10 @@ class BatchDL(TfmdDL):
         "Batches of the items at `samps`."
         for idxs in chunked(samps, self.bs, self.drop_last): yield self.dataset[idxs]
 
-# %% ../../nbs/40_loaders.ipynb #f79da00f
+# %% ../../nbs/40_loaders.ipynb #a40dfec3
 class Loaders(DataLoaders):
     "Training and validation loader, a test loader where there is one, and their task."
-    task, name, parts = None, '', () # name: under which recipes are looked up; parts: what is trained, validated and tested on
+    task, name, parts = None, '', () # under which recipes are looked up; what is trained, validated and tested on
     @property
     def test(self): return self.loaders[2] if len(self.loaders) > 2 else None
     @property
@@ -146,7 +146,7 @@ class Loaders(DataLoaders):
         res.__dict__ = self.__dict__ | dict(loaders=res.loaders)
         return res
 
-# %% ../../nbs/40_loaders.ipynb #78bdcecc
+# %% ../../nbs/40_loaders.ipynb #faf99ec4
 def as_loaders(
     sets,        # data sets for training, validation, and perhaps test
     task,        # their Task
@@ -164,14 +164,15 @@ def as_loaders(
     check_value('val_bs', val_bs or 1, whole())
     if bs > len(train): raise ValueError(f"bs={bs} is more than the {len(train)} training {task.unit}")
     kwargs = dict(num_workers=0) | kwargs
-    dls = [make(train, bs=bs, shuffle=True, drop_last=True, **kwargs), *(make(o, bs=val_bs or 2*bs, **kwargs) for o in others)]
+    dls = [make(train, bs=bs, shuffle=True, drop_last=True, **kwargs)]
+    dls += [make(o, bs=val_bs or 2*bs, **kwargs) for o in others]
     res = Loaders(*dls, device=torch.device(device or default_device()))
     if seed is not None: res.train.rng = random.Random(seed)
     res.task = task
     for k, v in attrs.items(): setattr(res, k, v)
     return res
 
-# %% ../../nbs/40_loaders.ipynb #4e171e7d
+# %% ../../nbs/40_loaders.ipynb #11c5f524
 def array_dls(
     parts,          # (images, labels) of the training, validation and perhaps test part
     vocab,          # class names
@@ -190,9 +191,10 @@ def array_dls(
     chans, *size = sets[0].x.shape[1:]
     task = picture_task(vocab, chans, size, **dict(zip(('mean', 'std'), (o.tolist() for o in stats))))
     norm = Normalize(*(torch.tensor(o).view(1, -1, 1, 1) for o in stats))
-    return as_loaders(sets, task, bs, val_bs or 4*bs, seed, device, attrs=dict(name=name), after_batch=[*batch_tfms, norm])
+    after = [*batch_tfms, norm]
+    return as_loaders(sets, task, bs, val_bs or 4*bs, seed, device, attrs=dict(name=name), after_batch=after)
 
-# %% ../../nbs/40_loaders.ipynb #3a319fd5
+# %% ../../nbs/40_loaders.ipynb #b3329347
 def stratified_split(
     y,      # labels `n`
     *sizes, # of each class, for the parts that are not trained on: a number, or a share below 1
@@ -208,7 +210,7 @@ def stratified_split(
     if not all(map(len, parts)): raise ValueError("too few members of every class; expected at least two of a class")
     return parts
 
-# %% ../../nbs/40_loaders.ipynb #10453fd6
+# %% ../../nbs/40_loaders.ipynb #7dd60835
 @dataclass(frozen=True)
 class DataSet:
     "A data set that can be had by name."

@@ -16,7 +16,7 @@ from fastai.vision.augment import AffineCoordTfm, PadMode, affine_mat, rotate_ma
 from ..checks import check_option, check_value, one_of, whole
 from .loaders import ImageArrays, Loaders, array_dls, dataset, stratified_split
 
-# %% ../../nbs/43b_scenes.ipynb #1ec5f813
+# %% ../../nbs/43b_scenes.ipynb #4d023d45
 DIGITS_MEAN, DIGITS_STD = 0.3053, 0.3761 # of the training part, over all pixels
 
 def digits_arrays()->tuple: # three pairs (images `n 8 8` in [0, 1], labels `n`): training, validation, test
@@ -26,7 +26,7 @@ def digits_arrays()->tuple: # three pairs (images `n 8 8` in [0, 1], labels `n`)
     x = (x/16).reshape(-1, 8, 8).astype(np.float32) # ink comes as 0 to 16
     return tuple((x[i], y[i]) for i in stratified_split(y, 18, 36))
 
-# %% ../../nbs/43b_scenes.ipynb #b94b020e
+# %% ../../nbs/43b_scenes.ipynb #b10ffad1
 def shift_mat(
     x:Tensor,       # images `b c h w`
     max_shift=1,    # largest shift in either direction, in whole pixels
@@ -40,7 +40,7 @@ def shift_mat(
     one, zero = torch.ones_like(t[:, 0]), torch.zeros_like(t[:, 0])
     return affine_mat(one, zero, t[:, 0]*2/w, zero, one, t[:, 1]*2/h)
 
-# %% ../../nbs/43b_scenes.ipynb #d873e589
+# %% ../../nbs/43b_scenes.ipynb #83d7d798
 class TrainAffine(AffineCoordTfm):
     "fastai's affine augmentation, on training batches only."
     def before_call(self,
@@ -64,7 +64,7 @@ def affine_tfms(
     if max_shift:    fs.append(partial(shift_mat, max_shift=max_shift))
     return [TrainAffine(fs, pad_mode=PadMode.Zeros, align_corners=False)] if fs else []
 
-# %% ../../nbs/43b_scenes.ipynb #c52f44c2
+# %% ../../nbs/43b_scenes.ipynb #b27991cc
 @dataset('digits', title="scikit-learn's handwritten digits", images='1,257 + 180 → 360', classes=10, size=8,
          format='comes with scikit-learn', url='https://scikit-learn.org/stable/datasets/toy_dataset.html')
 @delegates(affine_tfms)
@@ -165,7 +165,7 @@ class _Masked(ImageArrays):
     "Images with labels, and masks beside them"
     def __getitem__(self, i): return (*super().__getitem__(i), self.masks[i])
 
-# %% ../../nbs/43b_scenes.ipynb #da1f7f82
+# %% ../../nbs/43b_scenes.ipynb #bab0c4a3
 @dataset('scenes', title='Scenes: digits on photographs, made here', images='as many as asked for', classes=10, size=64,
          format='made of what comes with scikit-learn', url='https://scikit-learn.org/stable/datasets/toy_dataset.html')
 def scenes_dls(

@@ -86,14 +86,15 @@ def read_imdb(
     part    # train or test
 )->tuple:   # sequences, labels (1: friendly)
     "The reviews of a part, in order of their numbers."
-    neg, pos = (sorted((Path(root)/part/k).glob('*.txt'), key=lambda f: int(f.stem.split('_')[0])) for k in ('neg', 'pos'))
+    def number(f): return int(f.stem.split('_')[0])
+    neg, pos = (sorted((Path(root)/part/k).glob('*.txt'), key=number) for k in ('neg', 'pos'))
     if not (neg and pos):
-        raise FileNotFoundError(f"no reviews here: {str(Path(root)/part)!r} has no files such as neg/0_3.txt and pos/0_9.txt; "
-                                "unpack aclImdb_v1.tar.gz, and pass the folder that holds aclImdb as data_dir")
+        raise FileNotFoundError(f"no reviews here: {str(Path(root)/part)!r} has no files such as neg/0_3.txt and "
+                                "pos/0_9.txt; unpack aclImdb_v1.tar.gz, and pass the folder that holds aclImdb")
     return byte_rows(f.read_bytes() for f in neg + pos), np.repeat([0, 1], [len(neg), len(pos)])
 
-@dataset('imdb', title="IMDB's reviews, byte by byte", images='25,000 → 25,000', classes=2, size=4096, format='a file a review',
-         url='https://ai.stanford.edu/~amaas/data/sentiment/')
+@dataset('imdb', title="IMDB's reviews, byte by byte", images='25,000 → 25,000', classes=2, size=4096,
+         format='a file a review', url='https://ai.stanford.edu/~amaas/data/sentiment/')
 def imdb_dls(
     data_dir='data', # folder that holds `aclImdb`
     bs=32,           # training batch size
@@ -126,7 +127,7 @@ def grey_cifar_dls(
     parts = dict(train=part(train, kept), valid=part(train, out), test=part(test, range(len(test))))
     return sequence_dls('grey_cifar10', parts, train.classes, 1024, 1, bs, val_bs, seed, device)
 
-# %% ../../nbs/48c_sequences.ipynb #9a30762b
+# %% ../../nbs/48c_sequences.ipynb #4270fa2f
 OPERATORS = {'[MIN': min, '[MAX': max, '[MED': lambda v: int(statistics.median(v)), '[SM': lambda v: sum(v) % 10}
 SYMBOLS = ['', *map(str, range(10)), *OPERATORS, ']'] # by id; 0 is padding
 
@@ -136,7 +137,7 @@ def formula(
     "A formula as people write it."
     return ' '.join(SYMBOLS[int(i)] for i in ids if i)
 
-# %% ../../nbs/48c_sequences.ipynb #91200841
+# %% ../../nbs/48c_sequences.ipynb #9aa3d6d8
 def grow(
     n,            # trees to draw; about one in twelve is kept
     rng,          # numpy's generator
@@ -159,7 +160,7 @@ def grow(
     kept = (length >= least) & (length <= most)
     return kept.sum(), [zip(args[kept[tree]].tolist(), ids[kept[tree]].tolist()) for tree, args, ids in levels]
 
-# %% ../../nbs/48c_sequences.ipynb #b5cad8d1
+# %% ../../nbs/48c_sequences.ipynb #23600414
 def _write(levels, depth, out):
     "Append the next tree of a level to the symbols `out`; its value."
     args, symbol = next(levels[depth])
@@ -181,7 +182,7 @@ def draw_formulas(
     values = [_write(levels, 0, out) for out in rows]
     return [(np.array(o, np.uint8), v) for o, v in zip(rows, values)]
 
-# %% ../../nbs/48c_sequences.ipynb #b4757933
+# %% ../../nbs/48c_sequences.ipynb #0eaf0ae4
 def make_formulas(
     n,        # how many
     seed=0,   # of the stream, a whole number of at least 0
@@ -227,9 +228,10 @@ def listops_dls(
     check_option(4 <= least <= most <= 1999, 'least, most', (least, most), "4 ≤ least ≤ most ≤ 1999")
     drawn = dict(least=least, most=most)
     parts = cut_parts(*_kept_formulas(sum(sizes.values()), data_seed, data_dir, **drawn), sizes)
-    return sequence_dls('listops', parts, range(10), max_len, 1, bs, val_bs, seed, device, len(SYMBOLS), data_seed=data_seed, **drawn, **sizes)
+    return sequence_dls('listops', parts, range(10), max_len, 1, bs, val_bs, seed, device, len(SYMBOLS),
+                        data_seed=data_seed, **drawn, **sizes)
 
-# %% ../../nbs/48c_sequences.ipynb #19a0295a
+# %% ../../nbs/48c_sequences.ipynb #c6bff91d
 DASH, STEP = 2., 3.      # length of a dash, and from the middle of one to that of the next, pixels
 
 def _near_border(z, size, margin):
@@ -253,9 +255,10 @@ def _fits(path, taken, size):
     def nearest(a, b): return np.abs(a[:, :, None] - b[:, None, :])
     i = np.arange(path.shape[1])
     own = nearest(path, path) + 99*(np.abs(i[:, None] - i) < 2)
-    return ~_near_border(path, size, 1.5).any(1) & (nearest(path, taken).min((1, 2), initial=np.inf) > 2) & (own.min((1, 2)) > STEP)
+    others = nearest(path, taken).min((1, 2), initial=np.inf)
+    return ~_near_border(path, size, 1.5).any(1) & (others > 2) & (own.min((1, 2)) > STEP)
 
-# %% ../../nbs/48c_sequences.ipynb #498fabaf
+# %% ../../nbs/48c_sequences.ipynb #fb6eb718
 def draw_paths(
     rng,     # numpy's generator
     n,       # pictures to begin
@@ -286,7 +289,7 @@ def place_circles(
     second = np.where(joined, ends[i, path, 1 - end], ends[i, 1 - path, other])
     return np.stack([ends[i, path, end], second], 1), joined
 
-# %% ../../nbs/48c_sequences.ipynb #6f17ab45
+# %% ../../nbs/48c_sequences.ipynb #1157247e
 def matched(
     rng,     # numpy's generator
     value,   # a number for each item `n`
@@ -307,7 +310,8 @@ def paint(
     "Dashes and circles on black, drawn at four times the size and averaged."
     image = Image.new('L', (4*size, 4*size))
     draw, (at, along) = ImageDraw.Draw(image), 4*paths
-    for line in np.stack([at - DASH/2*along, at + DASH/2*along], 1).view(float): draw.line(line.tolist(), fill=191, width=2)
+    lines = np.stack([at - DASH/2*along, at + DASH/2*along], 1).view(float)
+    for line in lines: draw.line(line.tolist(), fill=191, width=2)
     for x, y in 4*spots[:, None].view(float): draw.ellipse([x - 6, y - 6, x + 6, y + 6], fill=255)
     return np.asarray(image.reduce(4))
 
@@ -323,7 +327,7 @@ def draw_pictures(
     kept = matched(rng, np.abs(spots[:, 0] - spots[:, 1]), joined, 0.25)
     return np.stack([paint(paths[:, i], spots[i], size) for i in kept]), joined[kept], paths[0, kept], spots[kept]
 
-# %% ../../nbs/48c_sequences.ipynb #039db894
+# %% ../../nbs/48c_sequences.ipynb #eba4e0e9
 def make_pictures(
     n,       # how many
     seed=0,  # of the stream
@@ -354,4 +358,5 @@ def pathfinder_dls(
     sizes = dict(train=n_train, valid=n_valid, test=n_test)
     x, y = make_pictures(sum(sizes.values()), data_seed, size)
     parts = cut_parts(picture_rows(x), y, sizes)
-    return sequence_dls('pathfinder', parts, ('apart', 'joined'), size**2, 1, bs, val_bs, seed, device, data_seed=data_seed, **sizes)
+    return sequence_dls('pathfinder', parts, ('apart', 'joined'), size**2, 1, bs, val_bs, seed, device,
+                        data_seed=data_seed, **sizes)

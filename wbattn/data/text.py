@@ -45,7 +45,8 @@ def _files_of(path):
     "A file, or the files in a folder that aren't hidden."
     if not path.exists(): raise FileNotFoundError(f"no text here: {str(path)!r} doesn't exist")
     if path.is_file(): return [path]
-    return [p for p in sorted(path.rglob('*')) if p.is_file() and not any(q[0] == '.' for q in p.relative_to(path).parts)]
+    def hidden(p): return any(q[0] == '.' for q in p.relative_to(path).parts)
+    return [p for p in sorted(path.rglob('*')) if p.is_file() and not hidden(p)]
 
 def _json_line(path, i, line):
     "The document of a line."
@@ -58,8 +59,8 @@ def _read_documents(paths):
     docs = {}
     for p in (p for path in paths for p in _files_of(Path(path))):
         raw = p.read_bytes()
-        if p.suffix == '.jsonl': docs |= {f'{p}:{i}': _json_line(p, i, line) for i, line in enumerate(raw.splitlines(), 1)}
-        else: docs[str(p)] = raw
+        lines = enumerate(raw.splitlines(), 1)
+        docs |= {f'{p}:{i}': _json_line(p, i, o) for i, o in lines} if p.suffix == '.jsonl' else {str(p): raw}
     return {k: v for k, v in docs.items() if v}
 
 # %% ../../nbs/48b_text.ipynb #53533255
@@ -160,9 +161,9 @@ def check_ids(
     vocab # a vocabulary; ids of `vocab.used` or more mean nothing
 ):        # `ids`
     "Refuse tokens that the vocabulary doesn't have."
-    low, high = (int(ids.min()), int(ids.max())) if len(ids) else (0, 0)       # no copy of a file that is mapped to memory
+    low, high = (int(ids.min()), int(ids.max())) if len(ids) else (0, 0)
     if low < 0 or high >= vocab.used:
-        raise ValueError(f"tokens from {low} to {high}; expected 0 to {vocab.used - 1}, as in the vocabulary {vocab.name!r}")
+        raise ValueError(f"tokens from {low} to {high}; expected 0 to {vocab.used - 1} as in the vocabulary {vocab.name!r}")
     return ids
 
 def get_vocab(
@@ -249,7 +250,8 @@ class TextBlocks:
     ):
         check_value('block_size', block_size, whole())
         last = len(tokens) - 1                 # a target for every token but the last
-        if last < block_size: raise ValueError(f"{name} has {len(tokens)} tokens; a block of {block_size} needs {block_size + 1}")
+        if last < block_size:
+            raise ValueError(f"{name} has {len(tokens)} tokens; a block of {block_size} needs {block_size + 1}")
         self.tokens, self.vocab, self.block_size, self.per_epoch = tokens, vocab, block_size, per_epoch
         self.n = (last - (block_size if moves and last >= 2*block_size else 0))//block_size
         self.room = last - self.n*block_size + 1  # places where the first block may begin
@@ -314,12 +316,14 @@ def text_dls(
     args, metrics = dict(vocab_size=vocab.size, block_size=block_size), ('accuracy', 'bits_per_byte')
     task = Task('text', f'blocks of {block_size} tokens', args, metrics, dict(notes=[vocab.name]))
     r, name = records[1], source if source in list(CORPORA) else 'text'
-    attrs = dict(name=name, parts=names, records=list(records), bytes_per_token=r['bytes']/r['tokens'] if 'bytes' in r else None)
+    attrs = dict(name=name, parts=names, records=list(records))
+    attrs['bytes_per_token'] = r['bytes']/r['tokens'] if 'bytes' in r else None
     return as_loaders(sets, task, bs, val_bs, seed, device, TextDL, attrs)
 
 # %% ../../nbs/48b_text.ipynb #4201415a
 _text_row = partial(dataset, classes=256, size=256)
-_text_row('python', title="Python's standard library, byte by byte", images='about 9 MB', format='comes with Python')(partial(text_dls, 'python'))
+_text_row('python', title="Python's standard library, byte by byte", images='about 9 MB',
+          format='comes with Python')(partial(text_dls, 'python'))
 _text_row('glosses', title="English glosses of WordNet, byte by byte", images='about 1.4 MB', format='comes with timm',
           url='https://wordnet.princeton.edu')(partial(text_dls, 'glosses'))
 
@@ -327,8 +331,8 @@ _text_row('glosses', title="English glosses of WordNet, byte by byte", images='a
 @delegates(text_dls, but='source')
 def _own_text(text, **kwargs): return text_dls(text, **kwargs)
 
-@dataset('openwebtext', title="OpenWebText in GPT-2's tokens", images='9.0 billion tokens → 4.4 million', classes=50304, size=256,
-         format="nanoGPT's train.bin and val.bin", url='https://skylion007.github.io/OpenWebTextCorpus/')
+@dataset('openwebtext', title="OpenWebText in GPT-2's tokens", images='9.0 billion tokens → 4.4 million', classes=50304,
+         size=256, format="nanoGPT's train.bin and val.bin", url='https://skylion007.github.io/OpenWebTextCorpus/')
 @delegates(text_dls, but=['source', 'vocab'])
 def _openwebtext(data_dir='data/openwebtext', **kwargs):
     "The files that nanoGPT's script writes, or `write_bin`."

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['kinds', 'scored', 'Correction', 'save_correction', 'load_correction', 'queries_keys_values', 'attend_merged',
-           'class_attention_merged', 'check_fit']
+           'check_fit']
 
 # %% ../../nbs/35_corrections.ipynb #fe256925
 import json, math
@@ -16,7 +16,6 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from timm.layers import Attention
 from torch import Tensor, nn
-from ..numerics import log_sizes
 from ..ops.attention import SoftmaxAttention
 from ..ops.crate import MSSA
 
@@ -27,7 +26,8 @@ def _log_softplus(y):
 
 def _size_net(heads, published):
     "The paper's network of s; or ours of log s, at the start ln(e − 1) everywhere"
-    net = nn.Sequential(nn.BatchNorm1d(1) if published else nn.Identity(), nn.Linear(1, 32), nn.ReLU(), nn.Linear(32, heads))
+    first = nn.BatchNorm1d(1) if published else nn.Identity()
+    net = nn.Sequential(first, nn.Linear(1, 32), nn.ReLU(), nn.Linear(32, heads))
     if not published:
         nn.init.zeros_(net[-1].weight)
         nn.init.constant_(net[-1].bias, math.log(math.e - 1))
@@ -42,10 +42,11 @@ class Correction(nn.Module):
         kind:str='prop',        # a name of `kinds`
         heads:int=1,            # h of the model's attention
         depth:int=1,            # its layers
-        published:bool=False,   # of L-HAC: the paper's network of s; False: one of log s that starts as proportional attention
+        published:bool=False,   # of L-HAC: the paper's network of s; False: ours of log s
     ):
         super().__init__()
-        if kind not in kinds: raise ValueError(f'correction must be one of {", ".join(map(repr, kinds))} or a file of a fitted one, got {kind!r}')
+        if kind not in kinds:
+            raise ValueError(f'correction must be one of {", ".join(map(repr, kinds))} or a file of a fitted one, got {kind!r}')
         self.kind, self.heads, self.depth, self.published, self.fitted = kind, heads, depth, published, {}
         if kind == 'shac': self.register_buffer('distortion', torch.zeros(depth, heads))
         if kind in ('lhac', 'lhac-d'): self.f = nn.ModuleList([_size_net(heads, published) for _ in range(depth)])
@@ -57,7 +58,9 @@ class Correction(nn.Module):
     )->Tensor:         # what is added to the scores, `b 1 1 n`, `b h 1 n` or `b h n n`
         "The mask of a layer."
         log_s = sizes.log()[:, None, None]
-        if self.kind == 'shac': return log_s + torch.diag_embed(flags.unsqueeze(1)*self.distortion[layer].to(sizes.dtype)[:, None])
+        if self.kind == 'shac':
+            own = flags.unsqueeze(1)*self.distortion[layer].to(sizes.dtype)[:, None]
+            return log_s + torch.diag_embed(own)
         if self.kind in ('none', 'prop'): return log_s
         net, s = self.f[layer], sizes if self.published else sizes.clamp_min(1.).log()
         y = rearrange(net(s.to(net[-1].weight.dtype).reshape(-1, 1)).to(sizes.dtype), '(b n) h -> b h n', b=len(sizes))
@@ -140,21 +143,6 @@ def attend_merged(
     y = F.scaled_dot_product_attention(q, k, v, None if mask is None else mask.to(q.dtype), drop)
     return _finish(attn, z, rearrange(y, 'b h n p -> b n (h p)')), k
 
-# %% ../../nbs/35_corrections.ipynb #42f35cb3
-def class_attention_merged(
-    block:nn.Module,  # timm's `ClassAttentionBlock`, with `tokens_norm`
-    x:Tensor,         # tokens, class token first `b 1+m d`
-    sizes:Tensor,     # how many tokens each counts for `b 1+m`
-)->Tensor:            # `b 1+m d`
-    "A layer of class attention whose keys count as many times as they stand for."
-    z, attn = block.norm1(x), block.attn
-    q, k, v = (rearrange(m(z), 'b n (h p) -> b h n p', h=attn.num_heads) for m in (attn.q, attn.k, attn.v))
-    drop = attn.attn_drop.p if attn.training else 0.
-    y = F.scaled_dot_product_attention(q[:, :, :1], k, v, log_sizes(sizes, k), drop)
-    y = attn.proj_drop(attn.proj(rearrange(y, 'b h n p -> b n (h p)')))
-    x = block.norm2(x + block.drop_path1(block.gamma1*torch.cat([y, z[:, 1:]], 1)))
-    return x + block.drop_path2(torch.cat([block.gamma2*block.mlp(x[:, :1]), x[:, 1:]], 1))
-
 # %% ../../nbs/35_corrections.ipynb #fe31198a
 def check_fit(
     correction:Correction,  # fitted or not
@@ -166,8 +154,10 @@ def check_fit(
     "Raise `ValueError` where a correction is not for this model, or for other numbers of merged tokens."
     kind = correction.kind
     if kind in ('none', 'prop'): return
-    if type(attn) not in scored: raise ValueError(f'{kind} corrects attention scores, and {type(attn).__name__} has none; fits: none, prop')
+    if type(attn) not in scored:
+        raise ValueError(f'{kind} corrects attention scores, and {type(attn).__name__} has none; fits: none, prop')
     fitted = dict(heads=correction.heads, depth=correction.depth) | correction.fitted
     for what, here in dict(heads=attn.num_heads, depth=depth, arch=arch, r=r).items():
         there = fitted.get(what, here)
-        if there != here: raise ValueError(f'this correction ({kind}) was fitted for {what}={there}, here it is {what}={here}')
+        if there != here:
+            raise ValueError(f'this correction ({kind}) was fitted for {what}={there}, here it is {what}={here}')

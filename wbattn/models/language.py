@@ -70,13 +70,14 @@ class WhiteBoxGPT(TimmModel):
         init_values:float|None=None,     # start of LayerScale; None: without
         bias:bool=False,                 # biases of linear maps and norms
         drop_rate:float=0.,              # dropout of the embedding
-        **kwargs,                        # `mlp_*`: of the second half; others: of the operator: half_life, max_len, tied, …
+        **kwargs,                        # `mlp_*`: of the second half; others: of the operator, such as half_life
     ):
         super().__init__()
         check_sizes(embed_dim, num_heads, depth=depth, vocab_size=vocab_size)
         check_option(pos_embed in ('learned', 'none'), 'pos_embed', pos_embed, "'learned' or 'none'")
         least = int(pos_embed == 'learned')
-        check_option(block_size >= least, 'block_size', block_size, f"at least {least} (0, for texts of any length, has no positions)")
+        words = f"at least {least} (0, for texts of any length, has no positions)"
+        check_option(block_size >= least, 'block_size', block_size, words)
         check_option(conv == 0 or conv >= 2, 'conv', conv, "0, or a number of at least 2")
         if attn == 'tssa': kwargs['max_len'] = kwargs.get('max_len', block_size) or None
         if mlp == 'mlp': kwargs['mlp_bias'] = bias
@@ -85,8 +86,10 @@ class WhiteBoxGPT(TimmModel):
         self.wte = nn.Embedding(vocab_size, embed_dim)
         self.wpe = nn.Embedding(block_size, embed_dim) if pos_embed == 'learned' else None
         self.drop, norm = nn.Dropout(drop_rate), partial(nn.LayerNorm, eps=1e-5, bias=bias)
-        halves = block_halves(attn, mlp, embed_dim, num_heads, None, dict(qkv_bias=bias, proj_bias=bias) | kwargs, causal_layers)
-        self.blocks = nn.ModuleList([Block(embed_dim, norm_layer=norm, init_values=init_values, **halves(i)) for i in range(depth)])
+        kwargs = dict(qkv_bias=bias, proj_bias=bias) | kwargs
+        halves = block_halves(attn, mlp, embed_dim, num_heads, None, kwargs, causal_layers)
+        block = partial(Block, embed_dim, norm_layer=norm, init_values=init_values)
+        self.blocks = nn.ModuleList([block(**halves(i)) for i in range(depth)])
         self.norm = norm(embed_dim)
         self._init_weights()
         self.conv = ShortConv(embed_dim, conv) if conv else None
@@ -160,11 +163,13 @@ def _shape(embed_dim, depth, num_heads, block_size=1024, vocab_size=50304):
 _sizes = dict(base=_shape(768, 12, 12), medium=_shape(1024, 24, 16), large=_shape(1280, 36, 20))
 _byte_sizes = dict(tiny=_shape(64, 2, 4, 128, 256), small=_shape(128, 4, 8, 256, 256), base=_shape(256, 6, 8, 512, 256))
 gpt_zoo = {f'wb_gpt_{op}_{size}': shape | how for op, how in _ops.items() for size, shape in _sizes.items()}
-gpt_zoo |= {f'wb_gpt_{op}_bytes_{size}': shape | how for op, how in _bytes.items() for size, shape in _byte_sizes.items()}
+gpt_zoo |= {f'wb_gpt_{op}_bytes_{size}': shape | how for op, how in _bytes.items()
+            for size, shape in _byte_sizes.items()}
 
 # %% ../../nbs/33b_language.ipynb #95758fc7
-gpt_names = ((r'^((transformer|model)\.)+', ''), (r'^h\.', 'blocks.'), (r'^ln_f', 'norm'), (r'ln_([12])', r'norm\1'), ('c_attn', 'qkv'),
-    (r'attn\.c_proj', 'attn.proj'), ('denom_bias', 'bias'), (r'mlp\.c_fc', 'mlp.fc1'), (r'mlp\.c_proj', 'mlp.fc2'), (r'gamma([12])$', r'ls\1.gamma'))
+gpt_names = ((r'^((transformer|model)\.)+', ''), (r'^h\.', 'blocks.'), (r'^ln_f', 'norm'), (r'ln_([12])', r'norm\1'),
+    ('c_attn', 'qkv'), (r'attn\.c_proj', 'attn.proj'), ('denom_bias', 'bias'),
+    (r'mlp\.c_fc', 'mlp.fc1'), (r'mlp\.c_proj', 'mlp.fc2'), (r'gamma([12])$', r'ls\1.gamma'))
 
 @patch
 def checkpoint_filter(self:WhiteBoxGPT,
@@ -174,7 +179,8 @@ def checkpoint_filter(self:WhiteBoxGPT,
     state = rename(state, gpt_names)
     state.pop('lm_head.weight', None)                       # which is wte.weight once more
     for k, t in state.items():
-        if k.endswith('attn.bias') and t.dim() == 3: state[k] = t.squeeze(-1)*(self.embed_dim // len(t))   # added to each of p features
+        if k.endswith('attn.bias') and t.dim() == 3:        # a bias for each feature: it is added p times
+            state[k] = t.squeeze(-1)*(self.embed_dim // len(t))
     return state
 
 # %% ../../nbs/33b_language.ipynb #18b0089d

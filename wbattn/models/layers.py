@@ -270,7 +270,8 @@ def check_ids(self:TimmModel,
     shape = tuple(ids.shape)
     if len(shape) != len(axes.split()) or shape[-1] < 1 or ids.dtype not in (torch.int32, torch.int64):
         raise ValueError(f'expected ids {axes} with n ≥ 1, whole numbers, got {ids.dtype} {shape}')
-    if longest is not None and shape[-1] > longest: raise ValueError(f'{shape[-1]} tokens; at most {longest} can be read')
+    if longest is not None and shape[-1] > longest:
+        raise ValueError(f'{shape[-1]} tokens; at most {longest} can be read')
     if ids.device.type != 'cpu' or torch.compiler.is_compiling(): return
     wrong = ids[(ids < 0) | (ids >= self.vocab_size)]
     if len(wrong): raise ValueError(f'ids must lie in [0, {self.vocab_size}), got {wrong[0]}')

@@ -59,7 +59,8 @@ class WhiteBoxEncoder(TimmModel):
         halves, kind = block_halves(attn, mlp, embed_dim, num_heads, None, kwargs), Block if pre_norm else PostNormBlock
         self.blocks = nn.ModuleList([kind(embed_dim, init_values=init_values, **halves(i)) for i in range(depth)])
         for block in self.blocks:
-            for name in {'drop_path1', 'drop_path2'} & block._modules.keys(): setattr(block, name, nn.Dropout(drop_rate))
+            for name in {'drop_path1', 'drop_path2'} & block._modules.keys():
+                setattr(block, name, nn.Dropout(drop_rate))
         self.norm = nn.LayerNorm(embed_dim, eps=1e-6) if pre_norm else nn.Identity()
         self.head = self._make_head(num_classes)
         self.apply(self._start)
@@ -116,7 +117,8 @@ def forward(self:WhiteBoxEncoder,
 # %% ../../nbs/33c_longrange_models.ipynb #813458be
 def _size(depth, embed_dim, num_heads, hidden, drop_rate, **task):
     "A row of ToST's Table 7, and what its task is made of."
-    return dict(depth=depth, embed_dim=embed_dim, num_heads=num_heads, mlp_ratio=hidden/embed_dim, drop_rate=drop_rate) | task
+    sizes = dict(depth=depth, embed_dim=embed_dim, num_heads=num_heads, mlp_ratio=hidden/embed_dim)
+    return sizes | dict(drop_rate=drop_rate) | task
 
 lra_zoo = dict(
     wb_lra_listops=_size(6, 512, 8, 2048, .1, vocab_size=16, max_len=2000, num_classes=10),

@@ -20,8 +20,7 @@ from timm.layers import Attention
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.vision_transformer import Block as TimmBlock, VisionTransformer
 from torch import Tensor, nn
-from wbattn.models.corrections import (Correction, attend_merged, check_fit, class_attention_merged,
-    load_correction, scored)
+from .corrections import Correction, attend_merged, check_fit, load_correction, scored
 from .layers import second_half
 from .transformer import WhiteBoxTransformer
 from ..numerics import check_sizes, widen
@@ -34,7 +33,8 @@ class MergePlan:
     slots:int          # how many slots there are, m ≥ 1
 
     def _check(self, x, n, what):
-        if x.shape[:2] != (len(self.assign), n): raise ValueError(f'the plan has b n = {(len(self.assign), n)} {what}, got {tuple(x.shape)}')
+        if x.shape[:2] != (len(self.assign), n):
+            raise ValueError(f'the plan has b n = {(len(self.assign), n)} {what}, got {tuple(x.shape)}')
 
 # %% ../../nbs/36_merger.ipynb #54f1339d
 @patch
@@ -92,7 +92,8 @@ def _match(metric, protected, sizes, window):
     "For each A, the cosine with its best partner, and that one's place among B `b a`"
     n = metric.shape[1] - protected
     if window is not None and window < 2: raise ValueError(f'a window must hold two tokens or more, got {window}')
-    if n < 2: raise ValueError(f'of {metric.shape[1]} tokens at most {metric.shape[1] - 2} can be protected, got {protected}')
+    if n < 2:
+        raise ValueError(f'of {metric.shape[1]} tokens at most {metric.shape[1] - 2} can be protected, got {protected}')
     rows = F.normalize(widen(metric)[:, protected:], dim=-1)
     a, c = n - n//2, n//2
     w = a if window is None else min(a, (window + 1)//2)                  # so many of A, and of B, are in a window
@@ -177,7 +178,8 @@ class MergeState:
         return MergeState(source, plan.sizes(self.sizes), plan.sizes(there) > 1.5)
 
 # %% ../../nbs/36_merger.ipynb #8a3053b4
-_vit = 'patch_embed cls_token reg_token pos_embed pos_drop patch_drop norm_pre blocks norm attn_pool fc_norm head_drop head'
+_vit = ('patch_embed cls_token reg_token pos_embed pos_drop patch_drop norm_pre blocks norm attn_pool fc_norm '
+        'head_drop head')
 known_parts = {VisionTransformer: _vit, VisionTransformerDistilled: _vit + ' dist_token head_dist',
     Attention: 'qkv q_norm k_norm attn_drop norm gate proj proj_drop',
     TimmBlock: 'norm1 attn ls1 drop_path1 norm2 mlp ls2 drop_path2'}
@@ -220,26 +222,30 @@ class TokenMerger(nn.Module):
     def __init__(self,
         model:nn.Module,               # a `WhiteBoxTransformer`, or timm's plain ViT or DeiT; it is not changed
         r:int|list=8,                  # tokens to merge away in each layer; or a list, one number for each
-        correction:str|Correction='prop', # 'none', 'prop', 'shac', 'lhac', 'lhac-d', a file of a fitted one, or a module
+        correction:str|Correction='prop', # a name of `kinds`, a file of a fitted one, or a module
         metric:str|None=None,          # tokens are compared by 'keys' or 'input'; None: keys where there are some
         tau:float|None=None,           # merge all pairs of a larger cosine instead of r
-        plan:str|Callable='bipartite', # 'bipartite': any pair; 'window': pairs of neighbours, linear in tokens; or a rule
-        weigh_pool:bool=True,          # do merged tokens count as often as they stand for where tokens are averaged before the head?
+        plan:str|Callable='bipartite', # 'bipartite': any pair; 'window': of neighbours, linear in tokens; or a rule
+        weigh_pool:bool=True,          # do merged tokens count by their sizes in class attention and pooling, too?
     ):
         super().__init__()
         check_mergeable(model)
         attn, depth = model.blocks[0].attn, len(model.blocks)
         metrics = ('keys', 'input') if type(attn) in scored else ('input',)
-        if metric not in (None, *metrics): raise ValueError(f"metric must be one of {metrics} for {type(attn).__name__}, got {metric!r}")
-        if not callable(plan) and plan not in rules: raise ValueError(f"plan must be {', '.join(map(repr, rules))} or a function, got {plan!r}")
+        if metric not in (None, *metrics):
+            raise ValueError(f"metric must be one of {metrics} for {type(attn).__name__}, got {metric!r}")
+        if not callable(plan) and plan not in rules:
+            raise ValueError(f"plan must be {', '.join(map(repr, rules))} or a function, got {plan!r}")
         if tau is not None and not (isinstance(tau, (int, float)) and -1 <= tau <= 1):
             raise ValueError(f'tau must be a cosine in [-1, 1], got {tau!r}')
-        if tau is not None and not weigh_pool: raise ValueError('weigh_pool=False goes with r, not with tau: padding would count')
+        if tau is not None and not weigh_pool:
+            raise ValueError('weigh_pool=False goes with r, not with tau: padding would count')
         self.model, self.rs, self.tau, self.weigh_pool = model, _per_layer(r, depth), tau, weigh_pool
         self.metric, self.rule = metric or metrics[0], plan if callable(plan) else rules[plan][tau is not None]
         if isinstance(correction, str):
             is_file = Path(correction).is_file()
-            correction = load_correction(correction) if is_file else Correction(correction, getattr(attn, 'num_heads', 1), depth)
+            heads = getattr(attn, 'num_heads', 1)
+            correction = load_correction(correction) if is_file else Correction(correction, heads, depth)
         check_fit(correction, attn, depth, _arch(model), self.rs)
         self.correction = correction.to(next(model.parameters()).device)
         self.train(model.training)
@@ -256,7 +262,8 @@ def protected(self:TokenMerger)->int:
 def _plan(self:TokenMerger, layer, metric, state):
     "Which tokens of this layer become one, or None"
     free = metric.shape[1] - self.protected
-    if self.tau is not None and free > 1: return self.rule(metric, self.tau, protected=self.protected, sizes=state.sizes)
+    if self.tau is not None and free > 1:
+        return self.rule(metric, self.tau, protected=self.protected, sizes=state.sizes)
     r = 0 if self.tau is not None else min(self.rs[layer], free//2)
     return self.rule(metric, r, protected=self.protected, sizes=None) if r else None   # no padding without tau
 
@@ -307,13 +314,11 @@ def _finish(self:TokenMerger, x, source):
     "Class attention and the last norm: tokens, and where the first ones have gone"
     m = self.model
     if not isinstance(m, WhiteBoxTransformer): return m.norm(x), source
-    if source is None: return m._norm_tokens(m.forward_cls(x)), None
-    if not m.cls_first:
-        x = m._add_cls(x)
-        source = MergePlan(F.pad(source.assign + 1, (1, 0)), source.slots + 1)
-    weights = self._weights(source.sizes(), x)
-    for block in m.cls_attn_blocks: x = block(x) if weights is None else class_attention_merged(block, x, weights)
-    return m._norm_tokens(x), source
+    if source is None or m.cls_first: return m._norm_tokens(m.forward_cls(x)), source
+    if self.weigh_pool and self._weights(source.sizes(), x) is not None:
+        return m._norm_tokens(m.forward_cls(source.unmerge(x))), None
+    shifted = MergePlan(F.pad(source.assign + 1, (1, 0)), source.slots + 1)               # behind the class token
+    return m._norm_tokens(m.forward_cls(x)), shifted
 
 @patch
 def _head(self:TokenMerger, x, source):
@@ -355,7 +360,8 @@ def trace(self:TokenMerger,
 @patch
 def __enter__(self:TokenMerger)->'TokenMerger':
     "From here the model merges."
-    if 'forward' in self.model.__dict__: raise ValueError('this model is being merged already, or its forward was replaced')
+    if 'forward' in self.model.__dict__:
+        raise ValueError('this model is being merged already, or its forward was replaced')
     self.model.forward, self.model.forward_features = self.forward, self.forward_features
     return self
 

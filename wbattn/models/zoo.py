@@ -221,4 +221,5 @@ def check_fits(
     need = memory_estimate(arch, bs, **kwargs)
     if need > memory:
         given = ', '.join(f'{k}={v}' for k, v in kwargs.items())
-        raise ValueError(f"{arch} with {given or 'its own size'} takes at least {need/2**30:,.0f} GB, and there are {memory/2**30:,.0f} GB")
+        raise ValueError(f"{arch} with {given or 'its own size'} takes at least {need/2**30:,.0f} GB, "
+                         f"and there are {memory/2**30:,.0f} GB")

@@ -6,7 +6,7 @@
 __all__ = ['calibrate', 'learn_correction']
 
 # %% ../../nbs/59_correct.ipynb #6fd91167
-from contextlib import ExitStack
+from contextlib import nullcontext
 from functools import partial
 import torch
 import torch.nn.functional as F
@@ -30,11 +30,11 @@ def pair_distortion(
     scale:float,     # factor of q·k
 )->tuple:            # sum over ordered pairs of rows in one slot `h`; how many pairs
     "How much the scores of merged pairs move, added up."
-    same = plan.assign.unsqueeze(1) == plan.assign.unsqueeze(2)
-    same = same & ~torch.eye(same.shape[-1], dtype=torch.bool, device=same.device)
-    own = (q_m*k_m).sum(-1).gather(2, plan.assign.unsqueeze(1).expand(-1, q.shape[1], -1))
-    delta = (q @ k.mT - own.unsqueeze(-1))*scale
-    return torch.where(same.unsqueeze(1), delta, 0.).sum((0, 2, 3)), same.sum()
+    b, i, j = (plan.assign.unsqueeze(1) == plan.assign.unsqueeze(2)).nonzero().unbind(1)
+    b, i, j = b[i != j], i[i != j], j[i != j]
+    slot = plan.assign[b, i]
+    delta = (q[b, :, i]*k[b, :, j] - q_m[b, :, slot]*k_m[b, :, slot]).sum(-1)*scale
+    return delta.sum(0), len(b)
 
 # %% ../../nbs/59_correct.ipynb #34a664be
 def _distortions(merger, x):
@@ -45,7 +45,8 @@ def _distortions(merger, x):
         x = second_half(blocks[layer], y if plan is None else plan.merge(y, state.sizes))
         if plan is not None:
             after = blocks[layer + 1]
-            (q, k, _), (qm, km, _) = (queries_keys_values(after.attn, after.norm1(z)) for z in (second_half(blocks[layer], y), x))
+            both = second_half(blocks[layer], y), x
+            (q, k, _), (qm, km, _) = (queries_keys_values(after.attn, after.norm1(z)) for z in both)
             yield layer + 1, *pair_distortion(plan, q, k, qm, km, q.shape[-1]**-0.5)
         state = state.after(plan)
 
@@ -57,7 +58,8 @@ def calibrate(
 )->Correction:             # the merger's correction, fitted
     "Measure the mean distortion of each layer and head."
     c, was = merger.correction, merger.training
-    if c.kind != 'shac': raise ValueError(f"calibrate fits S-HAC, the merger has {c.kind!r}; make it with correction='shac'")
+    if c.kind != 'shac':
+        raise ValueError(f"calibrate fits S-HAC, the merger has {c.kind!r}; make it with correction='shac'")
     c.distortion.zero_()                                   # measured under proportional attention
     total, pairs = torch.zeros(c.depth, c.heads, dtype=torch.float64), torch.zeros(c.depth, 1)
     merger.eval()
@@ -66,9 +68,10 @@ def calibrate(
             x = (x[0] if isinstance(x, (tuple, list)) else x).as_subclass(Tensor)
             for layer, s, n in _distortions(merger, x.to(c.distortion.device)):
                 total[layer] += s.cpu()
-                pairs[layer] += n.item()
+                pairs[layer] += n
     finally: merger.train(was)
-    if pairs.sum() == 0: raise ValueError('no pair of tokens merged: calibration needs images, and r > 0 in a layer that is not the last')
+    if pairs.sum() == 0:
+        raise ValueError('no pair of tokens merged: calibration needs images, and r > 0 in a layer that is not the last')
     c.distortion.copy_(total/pairs.clamp_min(1))
     c.fitted = dict(arch=_arch(merger.model), r=list(merger.rs))
     return c
@@ -98,24 +101,22 @@ def learn_correction(
     dls,                   # fastai DataLoaders of images and labels
     epochs:int=1,          # passes over the training part
     target:str='model',    # 'model': the unmerged model's predictions; 'labels': cross-entropy with smoothing 0.1
-    lr:float=1e-2,         # highest learning rate
-    wd:float=.05,          # decoupled weight decay
     progress:bool=True,    # show a bar
 )->Learner:                # that trained: its recorder has the losses
     "Train the merger's L-HAC through the merged model; the model's own weights stay."
     c = merger.correction
     if not c.kind.startswith('lhac'):
-        raise ValueError(f"learn_correction trains L-HAC, the merger has {c.kind!r}; make it with correction='lhac' or 'lhac-d'")
+        raise ValueError(f"learn_correction trains L-HAC, the merger has {c.kind!r}; "
+                         "make it with correction='lhac' or 'lhac-d'")
     if target not in ('model', 'labels'): raise ValueError(f"target must be 'model' or 'labels', got {target!r}")
     loss = divergence if target == 'model' else CrossEntropyLossFlat(label_smoothing=.1)
-    learn = Learner(dls, merger, loss_func=loss, opt_func=partial(Adam, decouple_wd=True), wd=wd,
-        cbs=[DistillTargets(target == 'model'), ParamScheduler({'lr': SchedCos(lr, 1e-6)})], splitter=lambda m: list(c.parameters()))
+    learn = Learner(dls, merger, loss_func=loss, opt_func=partial(Adam, decouple_wd=True), wd=.05,
+        cbs=[DistillTargets(target == 'model'), ParamScheduler({'lr': SchedCos(1e-2, 1e-6)})],
+        splitter=lambda m: list(c.parameters()))
     trained = [p for p in merger.model.parameters() if p.requires_grad]
     for p in trained: p.requires_grad_(False)
     try:
-        with ExitStack() as quiet:
-            if not progress: quiet.enter_context(learn.no_bar()), quiet.enter_context(learn.no_logging())
-            learn.fit(epochs, lr)
+        with learn.no_logging(), nullcontext() if progress else learn.no_bar(): learn.fit(epochs)
     finally:
         for p in trained: p.requires_grad_(True)
     c.fitted = dict(arch=_arch(merger.model), r=list(merger.rs))
