@@ -32,7 +32,7 @@ from .train.callbacks import NonFiniteError
 from .train.checkpoint import atomic_write
 from .train.recipes import Recipe, get_recipe
 
-# %% ../nbs/81b_studies.ipynb #8a369dee
+# %% ../nbs/81b_studies.ipynb #d5ebbc30
 class CompressOnly(ECAttention):
     "ECAttention without its expansion module: the update is −β·compress(x)."
     alpha = torch.zeros(())
@@ -76,7 +76,7 @@ class RedrawnECA(ECAttention):
         seed = 1000*self.draws + self.compress.seed
         return super().forward(x, omega=sketch(x.shape[1], self.expand.rank, seed, x.device, x.dtype))
 
-# %% ../nbs/81b_studies.ipynb #4211b5d1
+# %% ../nbs/81b_studies.ipynb #b1f3e092
 _half = dict(float32=None, float16=torch.float16, bfloat16=torch.bfloat16)
 
 def _rounded(x, dtype):
@@ -125,7 +125,7 @@ class CholeskyECA(ECAttention):
             compressed = einsum(Pi*(A - C), U, 'b h n p, h d p -> b n d')
             return self.alpha*(x - (x @ Q) @ Q.mT) - self.beta*compressed
 
-# %% ../nbs/81b_studies.ipynb #fb1d5e9e
+# %% ../nbs/81b_studies.ipynb #b466d3eb
 class RawTSSA(TSSA):
     "TSSA without the ℓ2 normalisation over tokens: Π = softmax over heads of temp·‖w‖²."
     def membership(self,
@@ -387,7 +387,7 @@ def findings(
                               'told apart by': ('neither', 'accuracy', 'entropy', 'both')[points.clear + 2*nats.clear]}
     return pd.DataFrame.from_dict(rows, orient='index').rename_axis('difference')
 
-# %% ../nbs/81b_studies.ipynb #31c3272b
+# %% ../nbs/81b_studies.ipynb #ea5c7a56
 def run_experiment(
     o, # options, see experiment_run
 ):     # the results, see read_results; nothing for "list"
