@@ -91,7 +91,8 @@ def command(
         except KeyboardInterrupt: sys.exit(128 + signal.SIGINT)
         except (ValueError, OSError, FloatingPointError) as e:
             if 'WBATTN_DEBUG' in os.environ: raise
-            print(f"{name}: error: {e}", file=sys.stderr)
+            why = re.sub(r'Exception occured in .*\n\s*', '', str(e))     # fastai's, before what a callback raised
+            print(f"{name}: error: {why}", file=sys.stderr)
             sys.exit(1 if isinstance(e, FloatingPointError) else 2)
         if show and result is not None: show(result)
     run.__name__, run.__doc__ = name, func.__doc__
