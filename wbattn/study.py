@@ -222,9 +222,11 @@ STUDIES = dict(
 _raw, _linear = dict(attn='RawTSSA', qkv_bias=True), dict(attn='softmax', stem='linear', extra_convs=0)
 
 STUDIES |= dict(
-    tost_norm_mlp=Study('ToST, Table 8', "Does ToST need the normalisation in its membership, and an MLP rather than ISTA?",
+    tost_norm_mlp=Study('ToST, Table 8',
+        "Does ToST need the normalisation in its membership, and an MLP rather than ISTA?",
         lambda s: {'ℓ2 normalisation, MLP': ('tost', {}), 'ℓ2 normalisation, ISTA': ('tost', dict(mlp='ista')),
-                   'no normalisation, MLP': ('tost', _raw), 'no normalisation, ISTA': ('tost', _raw | dict(mlp='ista'))}),
+                   'no normalisation, MLP': ('tost', _raw),
+                   'no normalisation, ISTA': ('tost', _raw | dict(mlp='ista'))}),
     dmsa_sparsify=Study('DMSA, Table II', "What should be sparse: tokens, subspaces, or both?",
         lambda s: {'TSSA': ('tost', {}), 'decoupled, not sparse': ('dmst', dict(sparsify=None)),
                    'tokens (TPUSA)': ('dmst', dict(sparsify='token')), 'subspaces (DMSA)': ('dmst', {}),
@@ -235,7 +237,8 @@ STUDIES |= dict(
     dmsa_rates=Study('DMSA, Fig. 5', "What happens, layer by layer, to the rate that each operator is meant to lower?",
         lambda s: {'TSSA': ('tost', {}), 'DMSA': ('dmst', {})}),
     families=Study('no paper', "How do all families compare under one budget?",
-        lambda s: {'ECA': _eca(s), 'ToST': ('tost', {}), 'DMST': ('dmst', {}), 'CRATE': ('crate', {}), 'XCiT': ('xcit', {}),
+        lambda s: {'ECA': _eca(s), 'ToST': ('tost', {}), 'DMST': ('dmst', {}), 'CRATE': ('crate', {}),
+                   'XCiT': ('xcit', {}),
                    'softmax': ('tost', dict(attn='softmax')), 'softmax, linear stem': ('tost', _linear),
                    "timm's ViT": ('vit', {})}))
 
@@ -285,7 +288,8 @@ def _measured(model, dls, history):
     stream = layer_rates(model, x, what=['objective'], where='stream')
     lists = {k: rates.get(k) for k in ('R', 'Rc')} | (history[-1] if history else {})
     lists |= dict(entering=stream.get('objective'), leaving=stream.get('objective_after'))
-    return found | {k: json.dumps(np.round(v, 4).tolist()) for k, v in lists.items() if v} | dict(history=json.dumps(history))
+    return found | {k: json.dumps(np.round(v, 4).tolist()) for k, v in lists.items() if v} | dict(
+        history=json.dumps(history))
 
 # %% ../nbs/81b_studies.ipynb #594a906c
 _texts = ('variant', 'failed', 'date', 'device', 'torch', 'wbattn', 'command', 'spec')
@@ -312,8 +316,10 @@ def _train(o, arch, model, recipe, seed, folder):
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             summary = train_run(**given, arch=arch, recipe=numbers, model=recipe.model | model, data_args=recipe.data,
-                                seed=seed, out=folder, figures=False, cbs=measure, resume=(folder/'checkpoint.pt').exists())
-    except (NonFiniteError, torch.linalg.LinAlgError) as e: return pd.DataFrame([dict(failed=str(e), epochs=recipe.epochs)])
+                                seed=seed, out=folder, figures=False, cbs=measure,
+                                resume=(folder/'checkpoint.pt').exists())
+    except (NonFiniteError, torch.linalg.LinAlgError) as e:
+        return pd.DataFrame([dict(failed=str(e), epochs=recipe.epochs)])
     names = dict(seconds_training='seconds', seconds_cpu='cpu_seconds', versions_torch='torch',
                  versions_wbattn='wbattn', started='date')
     return pd.json_normalize(summary | measure.found, sep='_').rename(columns=names).assign(failed='')

@@ -67,7 +67,8 @@ class TokenLabels(Callback):
     def before_fit(self): self.hook = unwrap_model(self.model).norm.register_forward_hook(self._keep)
     def _keep(self, norm, inputs, tokens): self.tokens = tokens
     def before_batch(self):
-        if len(self.yb) != 2: raise ValueError('token_labels needs masks beside images and labels, such as those of scenes with masks=True')
+        if len(self.yb) != 2:
+            raise ValueError('token_labels needs masks beside images and labels, such as those of scenes with masks=True')
         self.learn.yb, self.masks = self.yb[:1], self.yb[1]
     def after_loss(self):
         model = unwrap_model(self.model)
@@ -99,7 +100,7 @@ LOSSES = {
     'ce': (_cross_entropy, None),
     'bce': (_binary, None),
     'ce+rate': (_cross_entropy, lambda: RateLoss()),
-    'mcr2': (_cross_entropy, lambda: RateLoss(probe=True))} # a recipe's `loss` → its function, a callback that adds to it
+    'mcr2': (_cross_entropy, lambda: RateLoss(probe=True))} # `loss` of a recipe → its function, a callback that adds to it
 
 # %% ../../nbs/55_callbacks.ipynb #a08ada73
 class Amp(MixedPrecision):

@@ -147,7 +147,8 @@ def load_checkpoint(
     try: state = torch.load(path, map_location='cpu', weights_only=True)
     except Exception as e:
         raise ValueError(f"{str(path)!r} is no checkpoint of ours, or a damaged one: {type(e).__name__}") from e
-    if not isinstance(state, dict) or state.keys() != _parts: raise ValueError(f"{str(path)!r} is no checkpoint of ours")
+    if not isinstance(state, dict) or state.keys() != _parts:
+        raise ValueError(f"{str(path)!r} is no checkpoint of ours")
     return state
 
 # %% ../../nbs/57_checkpoint.ipynb #d35914ab

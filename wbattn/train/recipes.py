@@ -27,7 +27,7 @@ class Recipe:
     wd:float=0.05               # decoupled weight decay, not on biases, norms, scalars, class token
     decay_all:bool=False        # weight decay on every parameter, these too
     layer_decay:float=1.        # the learning rate of a layer is this share of that of the layer after it
-    sched:str='one_cycle'       # 'one_cycle' (fastai's); 'cosine', 'linear', 'inverse_sqrt': linear warm-up, constant momentum
+    sched:str='one_cycle'       # 'one_cycle' (fastai's); 'cosine', 'linear', 'inverse_sqrt': momentum is constant
     warmup:float=0.25           # part of the run in which the learning rate rises, in [0, 1)
     warmup_epochs:float|None=None # the same in epochs (at most half of the run); None: `warmup` holds
     warmup_lr:float|None=None   # the rate it starts at; None: lr/25
@@ -126,8 +126,8 @@ def add_recipe(
 
 _deit = "DeiT's script"
 add_recipe('deit', _deit, opt='adamw', lr=5e-4, lr_base_size=512, wd=0.05, sched='cosine', warmup_epochs=5,
-    warmup_lr=1e-6, min_lr=1e-5, opt_betas=(0.9, 0.999), opt_eps=1e-8, clip_grad=0., smoothing=0.1, mixup=0.8, cutmix=1.,
-    mixup_prob=1., mixup_switch_prob=0.5, model_ema_decay=0.99996, model_ema_warmup=False, ema_final=False,
+    warmup_lr=1e-6, min_lr=1e-5, opt_betas=(0.9, 0.999), opt_eps=1e-8, clip_grad=0., smoothing=0.1, mixup=0.8,
+    cutmix=1., mixup_prob=1., mixup_switch_prob=0.5, model_ema_decay=0.99996, model_ema_warmup=False, ema_final=False,
     data=dict(augment='pretrain', img_size=224))
 add_recipe('imagenet/deit', "DeiT's training command: 4 × 256", 'deit', epochs=300, bs=1024)
 add_recipe('imagenet/deit', _deit, model=dict(drop_path_rate=0.1))
@@ -149,8 +149,8 @@ add_recipe('imagenet/wb_crate', "CRATE, section on ImageNet training", opt='lion
 add_recipe('imagenet/wb_crate', "CRATE's script", min_lr=0., data=dict(img_size=224, interpolation='bilinear'))
 add_recipe('imagenet/wb_crate', "Lion's defaults", opt_betas=(0.9, 0.99))
 add_recipe('imagenet/wb_crate', "DeiT's script; CRATE's starts at 1/20 of its rate", warmup_lr=1e-6)
-add_recipe('readme:imagenet/wb_crate', "CRATE's README, training command (wd 0.04 in older versions)", 'imagenet/wb_crate',
-    lr=2e-4, wd=0.05, bs=512, epochs=200)
+add_recipe('readme:imagenet/wb_crate', "CRATE's README, training command (wd 0.04 in older versions)",
+    'imagenet/wb_crate', lr=2e-4, wd=0.05, bs=512, epochs=200)
 add_recipe('readme:imagenet/wb_crate', "CRATE's main.py: 20 epochs, from 1/20 of the rate", warmup_epochs=20,
     warmup_lr=1e-5)
 add_recipe('readme:imagenet/wb_crate', "CRATE's main.py: one group of all parameters", decay_all=True)
@@ -205,8 +205,8 @@ for _names, _arch, *_row in _arena:
     add_recipe(_names, "ToST, Table 7", 'lra', **_numbers)
     for _name in _names.split():
         MAIN_ARCH[_name] = f'wb_lra_{_arch}'
-        add_recipe(f'{_name}/wb_lra_small', "ours", 'lra', lr=1e-3, wd=0.01, epochs=10, bs=32, warmup=0.1, sched='linear',
-                   threads=1)
+        add_recipe(f'{_name}/wb_lra_small', "ours", 'lra', lr=1e-3, wd=0.01, epochs=10, bs=32, warmup=0.1,
+                   sched='linear', threads=1)
 
 # %% ../../nbs/50_recipes.ipynb #909a9463
 def _fits(key, what, arch):
