@@ -28,6 +28,9 @@ def _load(path:Path):
     "The library in a folder, or None; and why there is none"
     found = sorted(path.glob('_core*.so')) + sorted(path.glob('_core*.pyd'))
     if not found: return None, 'the C core is not built: installing wbattn where there is a C compiler builds it'
+    source = path/'core.c'   # only in a checkout
+    if source.exists() and source.stat().st_mtime > found[0].stat().st_mtime:
+        return None, 'the C core is older than core.c: python setup.py build_ext --inplace builds it anew'
     try: return ctypes.CDLL(str(found[0])), ''
     except OSError as e: return None, f'the C core cannot be loaded: {e}'
 

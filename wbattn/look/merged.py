@@ -53,7 +53,7 @@ def merge_figure(
     x, pixels = prepare_image(merger.model, image)
     x = x.to(next(merger.parameters()))
     maps, depth = source_maps(merger, x), len(merger.model.blocks)
-    layers = spread(depth) if layers is None else pick(layers, depth, 'layer')
+    layers = spread(depth) if layers is None else pick(layers, depth)
     fig, axs = new_figure(1, 1 + len(layers), w=1.7, h=1.95)
     def show(ax, picture, title):
         ax.imshow(picture.clip(0, 1), cmap='gray', vmin=0, vmax=1, interpolation='nearest')

@@ -127,6 +127,7 @@ class ProjectedAttention(nn.Module):
 def _heads(self:ProjectedAttention, x):
     "Queries, keys and values of tokens `b n d`, or what stands for all three: `t b h n p`"
     check_tokens(x, self.dim)
+    if self.parts == 1: return [rearrange(self.qkv(x), 'b n (h p) -> b h n p', h=self.num_heads)]
     return rearrange(self.qkv(x), 'b n (t h p) -> t b h n p', t=self.parts, h=self.num_heads)
 
 @patch
