@@ -43,7 +43,7 @@ def outputs(cell, told, labels, figures):
             figures[path] = base64.b64decode(text(data['image/png']))
             yield f'![{told["fig-alt"]}]({path})'
             yield f'*{labels[told["label"]]}: {told["fig-cap"]}*'
-        elif 'text/markdown' in data: yield text(data['text/markdown']).strip()
+        elif 'text/markdown' in data: yield as_markdown(text(data['text/markdown']), labels, {})
 
 def render(cells):
     "The README, and its figures: path → bytes"
