@@ -175,8 +175,8 @@ def train_run(
     "Train a white-box transformer, evaluate it, and leave a run directory."
 
 wbattn_train = command(train_run, 'wbattn_train', examples="""  wbattn_train
-  wbattn_train --data cifar10 --data-dir data --download --epochs 100 --recipe "clip_grad=1 model_ema_decay=0.999"
-  wbattn_train --data imagenet --data-dir /data/imagenet --arch wb_eca_small_patch16_224 --recipe grad_accum_steps=8
+  wbattn_train --data cifar10 --data-dir data --download --recipe "clip_grad=1 model_ema_decay=0.999"
+  wbattn_train --data imagenet --data-dir data --arch wb_eca_small_patch16_224 --recipe grad_accum_steps=8
   wbattn_train --finetune runs/mine --data flowers --data-dir data
   torchrun --nproc-per-node 8 $(which wbattn_train) --data imagenet --data-dir /data/imagenet
 """)
