@@ -16,7 +16,8 @@ from ..checks import check_option
 from .layers import Block, TimmModel, check_sizes, rename, second_half
 from .transformer import block_halves
 from .zoo import register
-from ..ops.causal import CausalMSSA, CausalSoftmax, CausalTSSA
+from ..ops.attention import CausalMSSA, CausalSoftmax
+from ..ops.tssa import CausalTSSA
 
 # %% ../../nbs/33b_language.ipynb #58fc36ca
 causal_layers = dict(tssa=CausalTSSA, softmax=CausalSoftmax, mssa=CausalMSSA)
