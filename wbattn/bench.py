@@ -18,7 +18,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 from . import forms
-from .checks import check_value, known, one_of
+from .numerics import check_value, known, one_of
 from .ops.attention import SoftmaxAttention, XCA
 from .ops.causal import CausalTSSA
 from .ops.crate import MSSA
