@@ -18,7 +18,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 from . import forms
-from .checks import check_value, known, one_of
+from .numerics import check_value, known, one_of
 from .ops.attention import MSSA, SoftmaxAttention, XCA
 from .ops.dmsa import DMSA
 from .ops.eca import ECAttention

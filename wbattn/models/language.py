@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from fastcore.basics import patch
 from torch import Tensor, nn
-from ..checks import check_option
+from ..numerics import check_option
 from .layers import Block, TimmModel, check_sizes, rename, second_half
 from .transformer import block_halves
 from .zoo import register
