@@ -19,9 +19,8 @@ from timm.utils import unwrap_model
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from typing import Callable, NamedTuple
-from ..checks import check_value, known, one_of
-from ..numerics import widen
-from ..ops.crate import ISTA
+from ..numerics import check_value, known, one_of, widen
+from ..ops.attention import ISTA
 from ..rates import coding_rate, effective_rank, spectrum_cdf, subspace_rate, variational_rate
 
 # %% ../../nbs/61_measure.ipynb #c84c8901

@@ -14,7 +14,6 @@ from pkgutil import resolve_name
 from types import SimpleNamespace
 from fastcore.docments import docments
 from fastcore.meta import delegates
-from ..checks import SHARE, check_value, one_of, whole
 
 # %% ../../nbs/76_cli.ipynb #875c5dde
 def _literal(text):
@@ -98,12 +97,16 @@ def command(
     return run
 
 # %% ../../nbs/76_cli.ipynb #daedb9ec
-RULES = dict(
-    threads=whole(), num_workers=whole(0), topk=whole(), bs=whole(), img_size=whole(), seeds=whole(), tokens=whole(),
-    seed=whole(0, 2**32 - 1), crop_pct=SHARE, topp=SHARE, vocab=one_of('gpt2', 'bytes'),
-    valid=((lambda v: 0 < v < 1), 'a number between 0 and 1'),
-    temperature=((lambda v: 0 <= v < math.inf), 'a number of at least 0'),
-    interpolation=one_of('bilinear', 'bicubic'), amp=one_of('auto', 'bf16', 'fp16', 'none')) # what an option may hold
+def _check_values(values):
+    "`ValueError` for a value that an option can't hold. (The rules load PyTorch, and help doesn't wait for it.)"
+    from wbattn.numerics import SHARE, check_value, one_of, whole
+    rules = dict(
+        threads=whole(), num_workers=whole(0), topk=whole(), bs=whole(), img_size=whole(), seeds=whole(), tokens=whole(),
+        seed=whole(0, 2**32 - 1), crop_pct=SHARE, topp=SHARE, vocab=one_of('gpt2', 'bytes'),
+        valid=((lambda v: 0 < v < 1), 'a number between 0 and 1'),
+        temperature=((lambda v: 0 <= v < math.inf), 'a number of at least 0'),
+        interpolation=one_of('bilinear', 'bicubic'), amp=one_of('auto', 'bf16', 'fp16', 'none'))
+    for k in values.keys() & rules.keys(): check_value(k, values[k], rules[k])
 
 def _check_paths(k, paths):
     "`FileNotFoundError` for the first that isn't there."
@@ -118,8 +121,8 @@ def checked(
 )->SimpleNamespace:
     "The options as attributes; an error for a value that makes no sense, and for what isn't there."
     values = {k: v for k, v in {**given, **(given.get('cfg') or {})}.items() if v is not None}
-    for k in values.keys() & RULES.keys(): check_value(k, values[k], RULES[k])
     for k in values.keys() & _paths.keys(): _check_paths(_paths[k], values[k])
+    _check_values(values)
     return SimpleNamespace(**given)
 
 # %% ../../nbs/76_cli.ipynb #4f046020
@@ -239,14 +242,14 @@ wbattn_predict = command(predict_images, 'wbattn_predict', _print_answers, """  
 def explain_run(
     checkpoint:str,      # a run directory, a checkpoint of a run, or a file as published for ToST, CRATE or XCiT
     image:str,           # a picture
-    out:str=None,        # file to write, .html or .png (default: explain-<image>.html beside the weights)
+    out:str=None,        # file to write, .html (default: explain-<image>.html beside the weights)
     **kwargs             # of evaluate_run
 )->Path:                 # the file
     "Write a report of what a model does with a picture: prediction, rates, memberships, attention, subspaces, spectra."
 
 wbattn_explain = command(explain_run, 'wbattn_explain', lambda page: print(f"report: {page}"),
                          """  wbattn_explain runs/mine photo.jpg
-  wbattn_explain tost_small.pth photo.jpg --arch wb_tost_small_patch16_224 --out report.png
+  wbattn_explain tost_small.pth photo.jpg --arch wb_tost_small_patch16_224 --out report.html
   wbattn_explain runs/mine photo.jpg --merge r=40
 """)
 
