@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ..numerics import check_option
 from .measure import (QUANTITIES, MissingQuantity, Quantity, attention_kinds, attention_layers,
     cls_attention, lacks, layer_rates, layer_sparsity, layer_spectra, memberships, model_name, operators, run_model,
-    step_sizes, subspace_coherence, subspace_overlap)
+    step_sizes, subspace_coherence)
 from .plots import (BARE, BLUE, COLORS, GREEN, GREY, ORANGE, PALETTE, cls_attention_maps, figure_png,
     learning_curves, membership_maps, merge_figure, new_figure, plot_layer_rates, plot_spectra, plot_step_sizes,
     plot_subspaces, prepare_image, sentence_maps, spread)
@@ -29,29 +29,24 @@ def class_probabilities(
     x:Tensor,        # images `b c h w`
 )->Tensor:           # `b classes`, rows sum to one
     "Softmax of the model's logits."
-    y, *_ = run_model(model, x)
-    if not isinstance(y, Tensor) or y.dim() != 2 or getattr(unwrap_model(model), 'num_classes', 1) == 0:
-        raise lacks(model, "head that gives one number for each class")
-    return y.float().softmax(-1).cpu()
+    if getattr(unwrap_model(model), 'num_classes', 1) == 0: raise lacks(model, "head that gives one number for each class")
+    return run_model(model, x).float().softmax(-1).cpu()
 
 # %% ../../nbs/65_report.ipynb #a6ca6562
 def plot_prediction(
     model:nn.Module,  # a classifier
     image,            # see prepare_image
-    labels:list=None, # names of the classes; None: the model's own, or numbers
 )->Figure:
     "The image, and the most probable classes."
     x, pixels = prepare_image(model, image)
     percent = 100*class_probabilities(model, x)[0]
-    labels = labels or (getattr(model, 'pretrained_cfg', None) or {}).get('label_names')
-    labels = labels or [f'class {i}' for i in range(len(percent))]
-    top = pd.Series(percent.numpy(), [str(l)[:40] for l in labels]).nlargest(5)
+    labels = (getattr(model, 'pretrained_cfg', None) or {}).get('label_names') or [f'class {i}' for i in range(len(percent))]
     fig, [(a, b)] = new_figure(1, 2, w=3.2, h=2.4)
     a.imshow(pixels)
-    a.set(**BARE, title=f'{pixels.shape[0]} × {pixels.shape[1]} pixels')
-    b.barh(top.index, top, color=BLUE)
+    a.set(**BARE)
+    top = pd.Series(percent.numpy(), [str(l)[:40] for l in labels]).nlargest(5)
+    top.plot.barh(ax=b, color=BLUE, xlabel='probability (%)', xlim=(0, 100))
     b.invert_yaxis()
-    b.set(xlabel='probability (%)', xlim=(0, 100))
     return fig
 
 # %% ../../nbs/65_report.ipynb #46d3ed6c
@@ -60,7 +55,6 @@ class Subject(NamedTuple):
     model:nn.Module # a model of the zoo, of timm's, or any with operators in it
     image:object    # see prepare_image
     x:Tensor        # the image as the model takes it `1 c h w`
-    labels:list     # names of the classes, or None
     records:tuple   # CSV files of RecordLayers
 
 SECTIONS = {} # title → (text, function of a Subject), in the order of the report
@@ -77,24 +71,17 @@ def section(
 
 # %% ../../nbs/65_report.ipynb #e3f4fbe1
 @section('Prediction')
-def _prediction(s): return plot_prediction(s.model, s.image, s.labels)
+def _prediction(s): return plot_prediction(s.model, s.image)
 
 @section('Rates, layer by layer', 'Tokens of this image as they enter each operator, and after its step.')
 def _rates(s): return plot_layer_rates(layer_rates(s.model, s.x))
 
 # %% ../../nbs/65_report.ipynb #d2351fdb
-def _some_maps(s, measure, draw):
-    "Maps of four layers that have them, and at most eight heads."
-    found = measure(s.model, s.x)
-    layers = [i for i, m in enumerate(found) if m is not None]
-    heads = spread(found[layers[0]].shape[1], 8)
-    return draw(s.model, s.image, layers=[layers[i] for i in spread(len(layers))], heads=heads)
-
 @section('Memberships', 'How much each patch belongs to each head (Π).')
-def _membership(s): return _some_maps(s, memberships, membership_maps)
+def _membership(s): return membership_maps(s.model, s.image, layers=None)
 
 @section('Attention of the class token', 'The weights with which the class token averages the patches.')
-def _cls(s): return _some_maps(s, cls_attention, cls_attention_maps)
+def _cls(s): return cls_attention_maps(s.model, s.image, layers=None)
 
 # %% ../../nbs/65_report.ipynb #90ddc621
 @section('Subspaces', 'Inner products of the basis vectors, and overlap of two heads: 0 orthogonal, 1 the same.')
@@ -128,12 +115,11 @@ def _make_section(title, text, draw, subject):
 def explanation(
     model:nn.Module,  # a model of the zoo, of timm's, or any with operators in it
     image,            # see prepare_image
-    labels:list=None, # names of the classes; None: the model's own, or numbers
     records=(),       # CSV files of RecordLayers
 )->list:              # of Section
     "Everything the model has to show about an image, section by section."
     model = unwrap_model(model)
-    subject = Subject(model, image, prepare_image(model, image)[0], labels, tuple(records))
+    subject = Subject(model, image, prepare_image(model, image)[0], tuple(records))
     return [_make_section(title, text, draw, subject) for title, (text, draw) in SECTIONS.items()]
 
 # %% ../../nbs/65_report.ipynb #9a86624e
@@ -159,18 +145,15 @@ def explain(
     model:nn.Module,    # a model of the zoo, of timm's, or any with operators in it
     image,              # see prepare_image
     out='explain.html', # file to write, .html
-    labels:list=None,   # names of the classes; None: the model's own, or numbers
     records=(),         # CSV files of RecordLayers
-    title:str=None,     # of the report; None: the names of model and image
+    title:str=None,     # of the report; None: the name of the model
 )->Path:                # the file
     "Write a report of everything the model has to show about an image."
-    out, model = Path(out), unwrap_model(model)
+    out, name = Path(out), model_name(model)
     check_option(out.suffix == '.html', 'out', str(out), "a name that ends in .html")
-    file = image if isinstance(image, (str, Path)) else getattr(image, 'filename', '')
-    title = title or f'{model_name(model)}: {Path(file).name}'.removesuffix(': ')
     parameters, layers = sum(p.numel() for p in model.parameters()), len(attention_layers(model))
-    about = f'{parameters:,} parameters, {layers} attention layers ({attention_kinds(model)}).'
-    body = '\n'.join(map(_html_section, explanation(model, image, labels, records)))
-    page = _page.format(title=html.escape(title), about=html.escape(about), body=body)
+    about = f'{name}: {parameters:,} parameters, {layers} attention layers ({attention_kinds(model)}).'
+    body = '\n'.join(map(_html_section, explanation(model, image, records)))
+    page = _page.format(title=html.escape(title or name), about=html.escape(about), body=body)
     atomic_write(out, lambda f: f.write_text(page, encoding='utf-8'))
     return out

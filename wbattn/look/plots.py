@@ -25,7 +25,7 @@ from torchvision.utils import make_grid
 from typing import Callable
 from ..data import read_image
 from .measure import (QUANTITIES, MissingQuantity, cls_attention, lacks, layer_bases, layer_spectra,
-    memberships, patch_grid, step_sizes, subspace_coherence, subspace_overlap)
+    memberships, patch_grid, step_sizes, subspace_coherence)
 from ..models import WhiteBoxTransformer
 from ..models.merging import MergePlan, TokenMerger
 
@@ -73,20 +73,20 @@ def new_figure(
     return fig, fig.subplots(rows, cols, squeeze=False, **kwargs)
 
 # %% ../../nbs/62_plots.ipynb #f599a93a
-def pick(
-    i,     # a number, several, or None for all
-    n:int, # of so many
-)->list:   # of numbers from 0
-    "The numbers that are meant; an IndexError for one that isn't there."
-    return np.atleast_1d(np.arange(n)[slice(None) if i is None else i]).tolist()
-
-# %% ../../nbs/62_plots.ipynb #5cb0cd8c
 def spread(
     n:int,      # of so many
     most:int=4, # at most so many
 )->list:        # of numbers from 0
     "Some of n, evenly from first to last."
     return np.linspace(0, n - 1, min(n, most)).round().astype(int).tolist()
+
+# %% ../../nbs/62_plots.ipynb #5cb0cd8c
+def pick(
+    i,     # a number, several, or None for four of them
+    n:int, # of so many
+)->list:   # of numbers from 0
+    "The numbers that are meant; an IndexError for one that isn't there."
+    return spread(n) if i is None else np.atleast_1d(np.arange(n)[i]).tolist()
 
 # %% ../../nbs/62_plots.ipynb #c3afcd52
 def plot_by_layer(
@@ -101,38 +101,32 @@ def plot_by_layer(
     shades = ScalarMappable(Normalize(0.5, most + 0.5), colors)
     ax.figure.colorbar(shades, ax=list(axes), label='layer', pad=0.01, ticks=[i + 1 for i in spread(most, 12)])
 
-# %% ../../nbs/62_plots.ipynb #f6cf383a
-def _line(ax, values, std=0, **style):
-    "Values by layer, with a band."
-    mean, std, layers = np.array(values), np.nan_to_num(std), range(1, len(values) + 1)
-    ax.plot(layers, mean, marker='o', ms=3.5, **style)
-    ax.fill_between(layers, mean - std, mean + std, color=style['color'], alpha=0.15, lw=0)
-    ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
-    ax.set_xlabel('layer')
-
 # %% ../../nbs/62_plots.ipynb #4b849971
 def _rate_lines(rates):
-    "Name → rates, of several models or of one."
+    "Name → rates, of several models, or of one before and after the step."
     if any(isinstance(v, dict) for v in rates.values()): return rates
     after = {k.replace('_after', ''): v for k, v in rates.items() if '_after' in k}
     return {'before the step': rates, 'after the step': after}
+
+def _by_layer(lines, key):
+    "One quantity as a table: layers down, names across."
+    return pd.DataFrame({name: pd.Series(r[key]) for name, r in lines.items() if key in r}).rename(lambda i: i + 1)
 
 # %% ../../nbs/62_plots.ipynb #114b147c
 def plot_layer_rates(
     rates:dict,     # of layer_rates, or several under names: {'before training': …, 'after training': …}
     what:list=None, # keys of `QUANTITIES`, one panel each; None: all that are there
 )->Figure:
-    "Rates by layer; bands: one standard deviation over images."
+    "Rates by layer; whiskers: one standard deviation over images."
     lines, what = _rate_lines(rates), what or list(QUANTITIES)
     keys = [k for k in what if any(k in r for r in lines.values())]
     if not keys: raise MissingQuantity(f"the rates hold none of {', '.join(what)}")
-    rows = -(-len(keys)//3)
+    rows, colors = -(-len(keys)//3), dict(zip(lines, PALETTE)) | COLORS
     fig, axs = new_figure(rows, -(-len(keys)//rows), w=3.6, h=2.6)
     for ax, k in zip(axs.flat, keys):
-        for (name, r), color in zip(lines.items(), PALETTE*len(lines)):
-            ls = '--' if name.startswith('after') else '-'
-            if k in r: _line(ax, r[k], r[k + '_std'], color=COLORS.get(name, color), ls=ls, label=name)
-        ax.set_ylabel(QUANTITIES[k].label)
+        _by_layer(lines, k).plot(ax=ax, yerr=_by_layer(lines, f'{k}_std'), color=colors, marker='o', ms=3.5, legend=False,
+                                 elinewidth=.8, xlabel='layer', ylabel=QUANTITIES[k].label)
+        ax.xaxis.get_major_locator().set_params(integer=True)
     for ax in axs.flat[len(keys):]: ax.remove()
     fig.legend(*axs[0, 0].get_legend_handles_labels(), loc='outside upper center', ncols=6, frameon=False, fontsize=9)
     return fig
@@ -150,35 +144,34 @@ def learning_curves(
         log.plot(y='valid_loss', ax=a, color=ORANGE, ls='--', **style)
         log.assign(error=100 - 100*log.accuracy).plot(y='error', ax=b, color=ORANGE, ls='--', **style)
     a.legend(['training', 'validation'], frameon=False)
-    b.set(ylabel='validation error (%)', yscale='symlog', ylim=(0, 100), yticks=(ticks := [0, 1, 2, 5, 10, 20, 50, 100]), yticklabels=ticks)
+    b.set(ylabel='validation error (%)', yscale='symlog', ylim=(0, 100))
+    b.yaxis.set_major_formatter('{x:g}')
     return fig
 
 # %% ../../nbs/62_plots.ipynb #0bb7e85b
 def plot_subspaces(
     model:nn.Module, # with operators that have bases
 )->Figure:
-    "|UᵀU| between the heads of four layers, and how much two heads overlap."
+    "|UᵀU| between the heads of four layers."
     layers = list(zip(layer_bases(model).items(), subspace_coherence(model)))
-    shown = [layers[j] for j in spread(len(layers))]
-    fig, [axs] = new_figure(1, len(shown), w=2.5, h=3.1)
-    for ax, ((i, U), C) in zip(axs, shown):
-        h, O = len(U), subspace_overlap(U)
-        image = ax.imshow(C, cmap='cividis', vmin=0, vmax=1, extent=(0.5, h + 0.5, h + 0.5, 0.5))
-        overlap, ticks = (O.sum() - h)/max(1, h*(h - 1)), [k + 1 for k in spread(h, 8)]
-        ax.set(title=f'layer {i + 1}\noverlap {overlap:.2f}', xlabel='head', ylabel='head', xticks=ticks, yticks=ticks)
+    fig, [axs] = new_figure(1, min(4, len(layers)), w=2.5)
+    for ax, j in zip(axs, spread(len(layers))):
+        (i, U), C = layers[j]
+        image = ax.imshow(C, cmap='cividis', vmin=0, vmax=1, extent=(0.5, len(U) + 0.5, len(U) + 0.5, 0.5))
+        ax.set(title=f'layer {i + 1}', xlabel='head', ylabel='head')
+        ax.locator_params(integer=True)
     fig.colorbar(image, ax=list(axs), shrink=0.7, pad=0.01, label='$|U^\\top U|$')
     return fig
 
 # %% ../../nbs/62_plots.ipynb #fdbbe8c6
 def plot_spectra(
     model:nn.Module, # with attention layers
-    x,               # images `b c h w`, or a loader of them
+    x:Tensor,        # images `b c h w`, or texts `b n`
 )->Figure:
     "Cumulative spectrum of the tokens, layer by layer."
-    shares = 100*F.pad(torch.stack(layer_spectra(model, x), 1), (0, 0, 1, 0))
-    end = int((shares < 99.99).any(1).sum()) + 1
+    shares = pd.DataFrame(100*torch.stack(layer_spectra(model, x), 1).numpy()).rename(lambda i: i + 1)
     fig, [axs] = new_figure(w=5)
-    plot_by_layer(axs, [pd.DataFrame(shares[:end + 1].numpy())], xlabel='number of strongest directions', ylabel='share of the energy (%)')
+    plot_by_layer(axs, [shares], logx=True, xlabel='number of strongest directions', ylabel='share of the energy (%)')
     return fig
 
 # %% ../../nbs/62_plots.ipynb #f89c70cc
@@ -186,13 +179,12 @@ def plot_step_sizes(
     model:nn.Module, # with operators that have alpha and beta
 )->Figure:
     "The step sizes α of expansion and β of compression, by layer."
-    sizes = step_sizes(model)
+    table = pd.DataFrame(step_sizes(model)).rename(lambda i: i + 1)
     fig, [[ax]] = new_figure(w=5)
-    _line(ax, sizes['alpha'], color=BLUE, label='α: expansion')
-    _line(ax, sizes['beta'], color=ORANGE, label='β: compression')
+    table.plot(ax=ax, color=[BLUE, ORANGE], marker='o', xlabel='layer', ylabel='step size')
+    ax.legend(['α: expansion', 'β: compression'], frameon=False)
     ax.axhline(0, color=GREY, lw=0.8)
-    ax.set_ylabel('step size')
-    ax.legend(frameon=False)
+    ax.xaxis.get_major_locator().set_params(integer=True)
     return fig
 
 # %% ../../nbs/62_plots.ipynb #c15cc692
@@ -202,7 +194,6 @@ def prepare_image(
 )->tuple[Tensor, np.ndarray]: # `1 c h w` for the model, and the same pixels to be drawn, in [0, 1], `h w 3`
     "An image as the model takes it, and as people see it."
     if isinstance(image, Tensor):
-        if image.dim() != 3: raise ValueError(f"expected an image c h w, got a tensor of shape {tuple(image.shape)}")
         image = image.as_subclass(Tensor).detach()
         return image[None], make_grid(image.float().cpu(), normalize=True).permute(1, 2, 0).numpy()
     model = unwrap_model(model)
@@ -210,8 +201,8 @@ def prepare_image(
     chans = next((m.in_channels for m in model.modules() if isinstance(m, nn.Conv2d)), config['input_size'][0])
     height, width = getattr(getattr(model, 'patch_embed', None), 'img_size', None) or config['input_size'][1:]
     image = ImageOps.fit(read_image(image, 'L' if chans == 1 else 'RGB'), (width, height), Image.Resampling.BICUBIC)
-    mean, std = (v if len(v) == chans else [np.mean(v)] for v in (config['mean'], config['std']))
-    return normalize(to_tensor(image), mean, std)[None], np.asarray(image.convert('RGB'))/255
+    x = normalize(to_tensor(image), config['mean'][:chans], config['std'][:chans])
+    return x[None], np.asarray(image.convert('RGB'))/255
 
 # %% ../../nbs/62_plots.ipynb #7c31dc63
 def _map_rows(measure, model, images, layers, titles):
@@ -220,11 +211,10 @@ def _map_rows(measure, model, images, layers, titles):
     images = images if several else [images]
     for image, title in zip(images, titles or ['']*len(images), strict=True):
         x, pixels = prepare_image(model, image)
-        maps = measure(model, x)
-        chosen = pick(layers, len(maps))
-        for l in chosen:
-            if maps[l] is None: raise lacks(model, f"{measure.__name__} in layer {l}")
-            yield title if title and len(chosen) == 1 else f'{title} layer {l + 1}'.strip(), pixels, maps[l][0]
+        found = [(i, maps[0]) for i, maps in enumerate(measure(model, x), 1) if maps is not None]
+        chosen = pick(layers, len(found))
+        for i, maps in map(found.__getitem__, chosen):
+            yield title if title and len(chosen) == 1 else f'{title} layer {i}'.strip(), pixels, maps
 
 # %% ../../nbs/62_plots.ipynb #47d91365
 def _draw_maps(axes, pixels, maps, style):
@@ -241,22 +231,20 @@ def map_figure(
     measure:Callable,# memberships or cls_attention
     model:nn.Module, # that has what is measured
     images,          # PIL image, path, array of bytes or tensor `c h w`; or several: a list, or a tensor `b c h w`
-    layers=-1,       # which of the layers measured, from 0: a number or several; None: all
-    heads=None,      # which heads, from 0: a number or several; None: all
+    layers=-1,       # which of the layers that have maps, from 0: a number or several; None: four of them
     titles=None,     # one for each image
     label:str='',    # of the colours
 )->Figure:
     "Maps of heads over images."
     rows = list(_map_rows(measure, model, images, layers, titles))
-    heads, values = pick(heads, len(rows[0][2])), torch.cat([maps.flatten() for *_, maps in rows])
-    shape, (height, width, _) = (len(rows), 1 + len(heads)), rows[0][1].shape
-    turned, w = shape[0] > shape[1], min(1.8, max(0.85, 7/max(shape)))
+    values, shape = torch.cat([maps.flatten() for *_, maps in rows]), (len(rows), 1 + len(rows[0][2]))
+    (height, width, _), turned, w = rows[0][1].shape, shape[0] > shape[1], min(1.8, max(0.85, 7/max(shape)))
     fig, axs = new_figure(*shape[::-1 if turned else 1], w=w, h=w*height/width + 0.2, subplot_kw=BARE)
     cells = axs.T if turned else axs
     for cell, (title, pixels, maps) in zip(cells, rows):
-        shown = _draw_maps(cell, pixels, maps[heads], dict(vmin=values.min(), vmax=values.max()))
+        shown = _draw_maps(cell, pixels, maps, dict(vmin=values.min(), vmax=values.max()))
         cell[0].set_title(title, fontsize=9)
-    for ax, head in zip(cells[0, 1:], heads): ax.set_title(f'head {head + 1}', fontsize=9)
+    for i, ax in enumerate(cells[0, 1:], 1): ax.set_title(f'head {i}', fontsize=9)
     fig.colorbar(shown, ax=list(axs.flat), shrink=min(1., 3/fig.get_figheight()), pad=0.01, label=label)
     return fig
 
@@ -285,10 +273,10 @@ def sentence_maps(
     model:nn.Module,   # with operators that have memberships
     ids:Tensor,        # a text `n`
     labels:list=(),    # what to write below each token
-    layers:list=None,  # which layers, from 0; None: all
+    layers=None,       # which layers, from 0: a number or several; None: four of them
 )->Figure:
     "Memberships of a text: a panel for each layer, heads down, tokens across."
-    Pi = memberships(model, ids[None], grid=(1, len(ids)))
+    Pi = memberships(model, ids[None])
     layers, heads = pick(layers, len(Pi)), Pi[0].shape[1]
     fig, axs = new_figure(len(layers), w=max(4, 0.13*len(ids)), h=0.45 + 0.13*heads)
     for ax, l in zip(axs[:, 0], layers):
@@ -312,40 +300,34 @@ def source_maps(
     return [(s[:, merger.protected:] - merger.protected).unflatten(1, (rows, cols)) for s in sources]
 
 # %% ../../nbs/62_plots.ipynb #c8e98ab4
-def region_means(
+def region_picture(
     pixels:np.ndarray,  # `h w 3`
     source:Tensor,      # token of each patch `rows cols`
-)->np.ndarray:          # `rows cols 3`
-    "The mean colour of each patch's region."
+    side:int=8,         # of a patch in the picture
+)->np.ndarray:          # `rows·side cols·side 3`
+    "Regions in their mean colours, with borders between them."
     patches = F.adaptive_avg_pool2d(torch.tensor(pixels).permute(2, 0, 1), source.shape)
     plan = MergePlan(source.reshape(1, -1), source.numel())
-    return plan.unmerge(plan.merge(patches.flatten(1).T[None])).reshape(*source.shape, 3).numpy()
-
-# %% ../../nbs/62_plots.ipynb #151aaa4c
-def _draw_borders(ax, source):
-    style = dict(color='#FFCC00', lw=.6, capstyle='projecting')
-    row, col = np.nonzero(np.diff(source, axis=1))
-    ax.vlines(col + 1, row, row + 1, **style)
-    row, col = np.nonzero(np.diff(source, axis=0))
-    ax.hlines(row + 1, col, col + 1, **style)
+    means = plan.unmerge(plan.merge(patches.flatten(1).T[None])).reshape(*source.shape, 3)
+    means, source = (t.repeat_interleave(side, 0).repeat_interleave(side, 1) for t in (means, source))
+    border = (source.diff(dim=0, prepend=source[:1]) != 0) | (source.diff(dim=1, prepend=source[:, :1]) != 0)
+    means[border] = torch.tensor([1., .8, 0.]).to(means)
+    return means.numpy()
 
 # %% ../../nbs/62_plots.ipynb #1e481cf0
 def merge_figure(
     merger:TokenMerger,  # around a model, in evaluation mode
     image,               # see `prepare_image`: file, PIL image, or a tensor `c h w` that is taken as it is
-    layers=None,         # which to draw: a number, a list, or None for four of them, the last included
+    layers=None,         # which to draw, from 0: a number, a list, or None for four of them, the last included
 )->Figure:
     "The picture, and its regions after some layers: each in its mean colour, with borders."
     x, pixels = prepare_image(merger.model, image)
     maps = source_maps(merger, x.to(next(merger.parameters())))
-    layers = spread(len(maps)) if layers is None else pick(layers, len(maps))
+    layers = pick(layers, len(maps))
     fig, [axs] = new_figure(1, 1 + len(layers), w=1.7, h=1.95, subplot_kw=BARE)
-    _, rows, cols = maps[0].shape
     axs[0].imshow(pixels)
-    axs[0].set_title(f'{rows*cols} patches', fontsize=8)
+    axs[0].set_title(f'{maps[0][0].numel()} patches', fontsize=8)
     for ax, l in zip(axs[1:], layers):
-        source = maps[l][0]
-        ax.imshow(region_means(pixels, source), extent=(0, cols, rows, 0))
-        ax.set_title(f'layer {l + 1}: {len(source.unique())} tokens', fontsize=8)
-        _draw_borders(ax, source)
+        ax.imshow(region_picture(pixels, maps[l][0]))
+        ax.set_title(f'layer {l + 1}: {len(maps[l][0].unique())} tokens', fontsize=8)
     return fig

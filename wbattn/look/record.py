@@ -71,5 +71,7 @@ def plot_history(
     names = table.columns.str.replace(r'_\d+$', '', regex=True)
     fig, [axs] = new_figure(1, names.nunique(), w=3.8)
     plot_by_layer(axs, [table.loc[:, names == name] for name in names.unique()])
-    for ax, name in zip(axs, names.unique()): ax.set_ylabel(_labels[name])
+    for ax, name in zip(axs, names.unique()):
+        ax.set_ylabel(_labels[name])
+        ax.xaxis.get_major_locator().set_params(integer=True)
     return fig

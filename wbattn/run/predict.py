@@ -221,6 +221,5 @@ def run_explain(
     out = Path(o.out or run/f"explain-{Path(name).stem}.html")
     out.parent.mkdir(parents=True, exist_ok=True)
     shown = picture_transform(model)[0](files[0])
-    shown.filename = name
     if o.merge: save_figure(merge_figure(merged(model, o.merge), shown), out.with_name(f'{out.stem}-merged.png'))
-    return explain(model, shown, out, records=[run/r for r in RECORDS if (run/r).exists()])
+    return explain(model, shown, out, records=[run/r for r in RECORDS if (run/r).exists()], title=name)
