@@ -26,7 +26,6 @@ from typing import Callable
 from ..data import read_image
 from .measure import (QUANTITIES, MissingQuantity, cls_attention, lacks, layer_bases, layer_spectra,
     memberships, patch_grid, step_sizes, subspace_coherence)
-from ..models import WhiteBoxTransformer
 from ..models.merging import MergePlan, TokenMerger
 
 # %% ../../nbs/62_plots.ipynb #b6c1f903
@@ -139,10 +138,9 @@ def learning_curves(
     logs = logs if isinstance(logs[0], list) else [logs]
     fig, [(a, b)] = new_figure(1, 2)
     for log in map(pd.DataFrame, logs):
-        style = dict(x='epoch', alpha=1 if len(logs) == 1 else 0.6, legend=False)
-        log.plot(y='train_loss', ax=a, color=BLUE, ylabel='loss (nats)', **style)
-        log.plot(y='valid_loss', ax=a, color=ORANGE, ls='--', **style)
-        log.assign(error=100 - 100*log.accuracy).plot(y='error', ax=b, color=ORANGE, ls='--', **style)
+        log, alpha = log.set_index('epoch'), 1 if len(logs) == 1 else 0.6
+        log[['train_loss', 'valid_loss']].plot(ax=a, color=[BLUE, ORANGE], style=['-', '--'], alpha=alpha, ylabel='loss (nats)')
+        (100 - 100*log.accuracy).plot(ax=b, color=ORANGE, style='--', alpha=alpha)
     a.legend(['training', 'validation'], frameon=False)
     b.set(ylabel='validation error (%)', yscale='symlog', ylim=(0, 100))
     b.yaxis.set_major_formatter('{x:g}')
@@ -214,7 +212,7 @@ def _map_rows(measure, model, images, layers, titles):
         found = [(i, maps[0]) for i, maps in enumerate(measure(model, x), 1) if maps is not None]
         chosen = pick(layers, len(found))
         for i, maps in map(found.__getitem__, chosen):
-            yield title if title and len(chosen) == 1 else f'{title} layer {i}'.strip(), pixels, maps
+            yield f'{title} layer {i}'.strip() if title == '' or len(chosen) > 1 else title, pixels, maps
 
 # %% ../../nbs/62_plots.ipynb #47d91365
 def _draw_maps(axes, pixels, maps, style):
