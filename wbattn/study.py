@@ -18,10 +18,9 @@ from torch import Tensor
 from typing import Callable, NamedTuple
 from fastai.callback.core import Callback
 from fastai.torch_core import set_seed
-from .checks import known
 from .look import MissingQuantity, layer_rates, operators, step_sizes
 from .models.transformer import attn_layers
-from .numerics import no_autocast, widen
+from .numerics import known, no_autocast, widen
 from .ops.basis import sketch
 from .ops.dmsa import decoupled_attention
 from .ops.eca import ECAttention

@@ -20,7 +20,7 @@ from timm.layers import to_2tuple, to_3tuple
 from torchvision.datasets.folder import IMG_EXTENSIONS, make_dataset
 from unittest.mock import patch as replaced
 from fastai.data.core import DataLoaders, Datasets
-from ..checks import check_option, check_value, known, nearest, one_of, whole
+from ..numerics import check_option, check_value, known, nearest, one_of, whole
 from .images import (AUGMENTS, Augment, UnreadableImage, check_headers, get_augment, loader_speed,
     picture_dls, read_image)
 from .loaders import (DATASETS, BatchDL, Dataset, DataSet, ImageArrays, Loaders, Task, array_dls, dataset,

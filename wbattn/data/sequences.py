@@ -13,7 +13,7 @@ from pathlib import Path
 from PIL import Image, ImageDraw
 from torch.nn.utils.rnn import pad_sequence
 from torchvision.datasets import CIFAR10
-from ..checks import check_option, check_value, whole
+from ..numerics import check_option, check_value, whole
 from .loaders import Dataset, Loaders, Task, as_loaders, dataset, stratified_split
 
 # %% ../../nbs/48c_sequences.ipynb #cef6bb85

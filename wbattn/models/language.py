@@ -12,11 +12,12 @@ import torch
 import torch.nn.functional as F
 from fastcore.basics import patch
 from torch import Tensor, nn
-from ..checks import check_option
+from ..numerics import check_option
 from .layers import Block, TimmModel, check_sizes, rename, second_half
 from .transformer import block_halves
 from .zoo import register
-from ..ops.causal import CausalMSSA, CausalSoftmax, CausalTSSA
+from ..ops.attention import CausalMSSA, CausalSoftmax
+from ..ops.tssa import CausalTSSA
 
 # %% ../../nbs/33b_language.ipynb #58fc36ca
 causal_layers = dict(tssa=CausalTSSA, softmax=CausalSoftmax, mssa=CausalMSSA)

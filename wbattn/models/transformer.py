@@ -16,9 +16,8 @@ from timm.layers import Mlp, resample_abs_pos_embed
 from timm.models._features import feature_take_indices
 from timm.models.xcit import ClassAttentionBlock, PositionalEncodingFourier
 from torch import Tensor, nn
-from ..ops.crate import ISTA, MSSA
 from ..ops.dmsa import DMSA
-from ..ops.attention import SoftmaxAttention, XCA
+from ..ops.attention import ISTA, MSSA, SoftmaxAttention, XCA
 from ..ops.eca import ECAttention
 from ..ops.tssa import TSSA
 from wbattn.models.layers import (Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed, TimmModel, check_pool,

@@ -14,7 +14,6 @@ from pkgutil import resolve_name
 from types import SimpleNamespace
 from fastcore.docments import docments
 from fastcore.meta import delegates
-from ..checks import SHARE, check_value, one_of, whole
 
 # %% ../../nbs/76_cli.ipynb #875c5dde
 def _literal(text):
@@ -98,12 +97,16 @@ def command(
     return run
 
 # %% ../../nbs/76_cli.ipynb #daedb9ec
-RULES = dict(
-    threads=whole(), num_workers=whole(0), topk=whole(), bs=whole(), img_size=whole(), seeds=whole(), tokens=whole(),
-    seed=whole(0, 2**32 - 1), crop_pct=SHARE, topp=SHARE, vocab=one_of('gpt2', 'bytes'),
-    valid=((lambda v: 0 < v < 1), 'a number between 0 and 1'),
-    temperature=((lambda v: 0 <= v < math.inf), 'a number of at least 0'),
-    interpolation=one_of('bilinear', 'bicubic'), amp=one_of('auto', 'bf16', 'fp16', 'none')) # what an option may hold
+def _check_values(values):
+    "`ValueError` for a value that an option can't hold. (The rules load PyTorch, and help doesn't wait for it.)"
+    from wbattn.numerics import SHARE, check_value, one_of, whole
+    rules = dict(
+        threads=whole(), num_workers=whole(0), topk=whole(), bs=whole(), img_size=whole(), seeds=whole(), tokens=whole(),
+        seed=whole(0, 2**32 - 1), crop_pct=SHARE, topp=SHARE, vocab=one_of('gpt2', 'bytes'),
+        valid=((lambda v: 0 < v < 1), 'a number between 0 and 1'),
+        temperature=((lambda v: 0 <= v < math.inf), 'a number of at least 0'),
+        interpolation=one_of('bilinear', 'bicubic'), amp=one_of('auto', 'bf16', 'fp16', 'none'))
+    for k in values.keys() & rules.keys(): check_value(k, values[k], rules[k])
 
 def _check_paths(k, paths):
     "`FileNotFoundError` for the first that isn't there."
@@ -118,8 +121,8 @@ def checked(
 )->SimpleNamespace:
     "The options as attributes; an error for a value that makes no sense, and for what isn't there."
     values = {k: v for k, v in {**given, **(given.get('cfg') or {})}.items() if v is not None}
-    for k in values.keys() & RULES.keys(): check_value(k, values[k], RULES[k])
     for k in values.keys() & _paths.keys(): _check_paths(_paths[k], values[k])
+    _check_values(values)
     return SimpleNamespace(**given)
 
 # %% ../../nbs/76_cli.ipynb #4f046020

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torchvision.transforms import Compose
 from fastai.data.core import DataLoaders
 from fastai.data.transforms import get_image_files
-from ..checks import known
+from ..numerics import known
 from ..data import check_options, dls_args, get_dls, read_image, real_accuracy, real_labels
 from ..look import RECORDS, explain, membership_maps
 from ..look.merged import merge_figure

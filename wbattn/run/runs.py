@@ -20,7 +20,7 @@ from torch.amp import autocast
 from fastai.data.core import DataLoaders
 from fastai.learner import Learner
 from fastai.torch_core import num_distrib, rank_distrib, set_seed
-from ..checks import known
+from ..numerics import known
 from ..data import check_options, dls_args, get_dls
 from ..look import (RECORDS, RecordLayers, layer_rates, learning_curves, membership_maps, operators,
     plot_layer_rates, plot_step_sizes, sentence_maps)

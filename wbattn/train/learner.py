@@ -25,7 +25,7 @@ from fastcore.basics import patch
 from fastcore.foundation import L
 from fastcore.xtras import ContextManagers
 from timm.optim import create_optimizer_v2, get_optimizer_info, param_groups_layer_decay, param_groups_weight_decay
-from ..checks import known
+from ..numerics import known
 from ..data import Task, task_of
 from ..models import check_weights, create, fit_positions
 from ..models.zoo import check_fits

@@ -11,7 +11,7 @@ import pandas as pd
 from dataclasses import asdict, dataclass, field, fields, replace
 from fastcore.basics import patch
 from timm.optim import list_optimizers
-from ..checks import SHARE, check_value, known, one_of, whole
+from ..numerics import SHARE, check_value, known, one_of, whole
 
 # %% ../../nbs/50_recipes.ipynb #4a026454
 #| include: false
