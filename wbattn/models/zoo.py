@@ -15,7 +15,7 @@ from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from timm.models import build_model_with_cfg, register_model
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
-from ..checks import known
+from ..numerics import known
 from .transformer import WhiteBoxTransformer
 
 # %% ../../nbs/32_models.ipynb #a70cb3fa
