@@ -17,9 +17,9 @@ from torch.utils.flop_counter import flop_registry, register_flop_formula
 from .. import fast as folder
 from ..forms import Unfit, fast
 from ..numerics import check_sizes, plain_grad, widen
-from ..ops.causal import causal_token_statistics_attention, causal_token_statistics_step, check_half_life
 from ..ops.dmsa import _angles, _check_codes, decoupled_attention, rotary_scores
-from ..ops.tssa import check_codes, token_statistics_attention
+from ..ops.tssa import (causal_token_statistics_attention, causal_token_statistics_step, check_codes, check_half_life,
+                             token_statistics_attention)
 
 # %% ../../nbs/29_core.ipynb #6d15caa5
 _block = 64   # BLOCK of core.c

@@ -121,8 +121,8 @@ def checked(
 )->SimpleNamespace:
     "The options as attributes; an error for a value that makes no sense, and for what isn't there."
     values = {k: v for k, v in {**given, **(given.get('cfg') or {})}.items() if v is not None}
-    _check_values(values)
     for k in values.keys() & _paths.keys(): _check_paths(_paths[k], values[k])
+    _check_values(values)
     return SimpleNamespace(**given)
 
 # %% ../../nbs/76_cli.ipynb #4f046020
