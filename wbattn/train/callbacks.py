@@ -264,8 +264,13 @@ class EMA(Callback):
         self.avg.update(unwrap_model(self.model), step=self.steps)
     def after_pred(self): # in mixed precision, too, this comes before autocasting ends
         if not self.training: self.pred2 = self.avg.module(*self.xb).float()
-    def state_dict(self): return self.avg.module.state_dict(), self.steps
-    def load_state_dict(self, state):
+    def state_dict(self):
+        "What a checkpoint keeps."
+        return self.avg.module.state_dict(), self.steps
+    def load_state_dict(self,
+        state, # of state_dict
+    ):
+        "Go on with the average of another fit."
         weights, self.steps = state
         self.avg.module.load_state_dict(weights)
     def after_fit(self):

@@ -131,10 +131,10 @@ def validation_context(self:WBLearner,
     inner=False, # within a fit
 )->ContextManagers:
     "Evaluate without what belongs to training only."
-    evaluate = Learner.validation_context(self, cbs, inner)
-    if inner: return evaluate
-    training = self.cbs.filter(lambda cb: getattr(cb, 'remove_on_fetch', False) and cb is not self.recorder)
-    return ContextManagers([self.removed_cbs(training), evaluate])
+    def fit_only(cb): return getattr(cb, 'remove_on_fetch', False) and cb is not self.recorder
+    if inner: return Learner.validation_context(self, cbs, inner)
+    evaluate = Learner.validation_context(self, L(cbs).filter(fit_only, negate=True))
+    return ContextManagers([self.removed_cbs(self.cbs.filter(fit_only)), evaluate])
 
 @patch
 def freeze(self:WBLearner):
