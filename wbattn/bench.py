@@ -19,12 +19,10 @@ from torch.profiler import ProfilerActivity, profile
 
 from . import forms
 from .numerics import check_value, known, one_of
-from .ops.attention import SoftmaxAttention, XCA
-from .ops.causal import CausalTSSA
-from .ops.crate import MSSA
+from .ops.attention import MSSA, SoftmaxAttention, XCA
 from .ops.dmsa import DMSA
 from .ops.eca import ECAttention
-from .ops.tssa import TSSA
+from .ops.tssa import CausalTSSA, TSSA
 
 # %% ../nbs/39_bench.ipynb #0c01861b
 def interleave(

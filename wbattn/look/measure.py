@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from typing import Callable, NamedTuple
 from ..numerics import check_value, known, one_of, widen
 from ..ops.attention import SoftmaxAttention
-from ..ops.crate import ISTA, MSSA
+from ..ops.attention import ISTA, MSSA
 from ..rates import coding_rate, effective_rank, spectrum_cdf, subspace_rate, variational_rate
 
 # %% ../../nbs/61_measure.ipynb #c84c8901
