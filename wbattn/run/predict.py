@@ -19,7 +19,7 @@ from ..data import check_options, dls_args, get_dls, read_image, real_accuracy, 
 from ..look import RECORDS, MissingQuantity, explain, membership_maps
 from ..look.merged import merge_figure
 from ..models.merging import TokenMerger
-from ..numerics import check_value, known, one_of
+from ..numerics import known
 from .runs import as_given, pick_device, predictions, read_pretrained, save_figure, scores
 from ..train.callbacks import amp_mode
 from ..train.checkpoint import versions, write_json
