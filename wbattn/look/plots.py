@@ -24,7 +24,7 @@ from torchvision.transforms.functional import normalize, to_tensor
 from torchvision.utils import make_grid
 from typing import Callable
 from ..data import read_image
-from .measure import (QUANTITIES, MissingQuantity, cls_attention, lacks, layer_bases, layer_spectra,
+from .measure import (QUANTITIES, MissingQuantity, cls_attention, layer_bases, layer_spectra,
     memberships, patch_grid, step_sizes, subspace_coherence)
 from ..models.merging import MergePlan, TokenMerger
 
