@@ -215,3 +215,31 @@ export function moving(data) {
   s.update();
   return s.box;
 }
+
+// 5. A picture whose patches merge: regions in their mean colours, the tokens that are left, and what they cost.
+export function merging(data) {
+  let s;
+  const ask = () => s.update(), g = data.grid, p = data.side/g, [whole] = data.frames, layers = [...whole.tokens.keys()];
+  const r = slider('tokens merged in each layer, r', data.frames.map(f => f.r), 5, String, ask);
+  const layer = slider('after layer', layers, layers.length - 1, v => `${v + 1} of ${layers.length}`, ask);
+  const rgb = c => `rgb(${c.map(Math.round).join(',')})`, million = v => (v/1e6).toFixed(1);
+  const square = (cells, n, color, title) => {
+    const side = Math.min(290, room()), svg = draw('svg', {viewBox: `0 0 ${n} ${n}`, width: side, height: side, role: 'img', 'aria-label': title, 'shape-rendering': 'crispEdges'});
+    svg.append(draw('title', {}, title), ...cells.map((c, i) => draw('rect', {x: i % n, y: Math.floor(i/n), width: 1.02, height: 1.02, fill: rgb(color(c))})));
+    return svg;
+  };
+  const original = square(data.pixels, data.side, c => c, 'Three digits on a hill');
+  s = shell([r, layer], () => {
+    const f = data.frames[r.index], source = f.sources[layer.value], tokens = f.tokens[layer.value], sums = new Map();
+    data.pixels.forEach((c, i) => {
+      const t = source[Math.floor(Math.floor(i/data.side)/p)*g + Math.floor(i % data.side/p)], sum = sums.get(t) || [0, 0, 0, 0];
+      sums.set(t, [...c.map((v, k) => sum[k] + v), sum[3] + 1]);
+    });
+    const regions = square(source, g, t => sums.get(t).slice(0, 3).map(v => v/sums.get(t)[3]), `The same picture in ${tokens} regions`);
+    const borders = source.map((t, i) => (i % g < g - 1 && source[i + 1] != t ? `M${i % g + 1} ${Math.floor(i/g)}v1` : '') + (i + g < source.length && source[i + g] != t ? `M${i % g} ${Math.floor(i/g) + 1}h1` : ''));
+    regions.append(draw('path', {d: borders.join('') || 'M0 0', stroke: '#FFCC00', 'stroke-width': .1, fill: 'none'}));
+    return [el('div', {class: 'ask'}, original, regions), el('p', {}, `${tokens} of ${g*g} tokens; in all ${million(f.macs)} million multiply-adds (without merging ${million(whole.macs)}); the score of the large digit is ${(100*f.score).toFixed(1)} %.`)];
+  });
+  s.update();
+  return s.box;
+}
