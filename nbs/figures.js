@@ -224,7 +224,7 @@ export function merging(data) {
   const layer = slider('after layer', layers, layers.length - 1, v => `${v + 1} of ${layers.length}`, ask);
   const rgb = c => `rgb(${c.map(Math.round).join(',')})`, million = v => (v/1e6).toFixed(1);
   const square = (cells, n, color, title) => {
-    const side = Math.min(290, room()), svg = draw('svg', {viewBox: `0 0 ${n} ${n}`, width: side, height: side, role: 'img', 'aria-label': title, 'shape-rendering': 'crispEdges'});
+    const side = Math.min(290, (room() - 24)/2), svg = draw('svg', {viewBox: `0 0 ${n} ${n}`, width: side, height: side, role: 'img', 'aria-label': title, 'shape-rendering': 'crispEdges'});
     svg.append(draw('title', {}, title), ...cells.map((c, i) => draw('rect', {x: i % n, y: Math.floor(i/n), width: 1.02, height: 1.02, fill: rgb(color(c))})));
     return svg;
   };
