@@ -25,11 +25,14 @@ def _check_qkv(q, k, v):
     shapes = [tuple(t.shape) for t in (q, k, v)]
     raise ValueError(f'queries must be b h m p, keys and values b h n p with n ≥ m ≥ 1, got {shapes}')
 
+# %% ../../nbs/10a_attention.ipynb #3aa10002
 def _logit_bias(sizes, mask, k):
-    "What is added to the logits: log s of each key, and the mask; None for nothing"
+    "log s of each key, and the mask; None for nothing"
     bias = log_sizes(sizes, k)
     if bias is None or mask is None: return mask if bias is None else bias
     return bias + mask
+
+# %% ../../nbs/10a_attention.ipynb #3aa10004
 def _attend(q, k, v, bias, scale, dropout=0.):
     "softmax(q kᵀ·scale + bias) v in each head"
     with no_autocast(q):
@@ -69,6 +72,8 @@ class _Fused(torch.autograd.Function):
         once, ctx.once = ctx.once, None
         if torch.is_grad_enabled() or once is None: return *plain_grad(ctx.plain, ctx.saved_tensors, g), None, None
         return *torch.autograd.grad(*once, g), None, None
+
+# %% ../../nbs/10a_attention.ipynb #3aa10008
 @fast(softmax_attention)
 def _softmax_attention_fused(q, k, v, sizes=None, scale=None, dropout=0., mask=None):
     "`softmax_attention` on PyTorch's fused kernel"
@@ -96,6 +101,20 @@ def cross_covariance_attention(
     q, k = (F.normalize(widen(t)*weight, dim=2).to(v.dtype) for t in (q, k))
     A = (einsum(q, k, 'b h n i, b h n j -> b h i j') * temp).softmax(-1)
     return einsum(F.dropout(A, dropout), v, 'b h i j, b h n j -> b h n i')
+
+# %% ../../nbs/10a_attention.ipynb #3aa10009
+def split_heads(
+    w:Tensor,  # `... n (h p)`
+    h:int,     # heads
+)->Tensor:     # `... h n p`
+    "The part of each token that belongs to each head."
+    return rearrange(w, '... n (h p) -> ... h n p', h=h)
+
+def join_heads(
+    w:Tensor,  # `... h n p`
+)->Tensor:     # `... n (h p)`
+    "The heads of each token side by side."
+    return rearrange(w, '... h n p -> ... n (h p)')
 
 # %% ../../nbs/10a_attention.ipynb #8da429ce
 class ProjectedAttention(nn.Module):
@@ -125,19 +144,6 @@ class ProjectedAttention(nn.Module):
 
 # %% ../../nbs/10a_attention.ipynb #e5a8955e
 @patch
-def _heads(self:ProjectedAttention, x):
-    "Queries, keys and values of tokens `b n d`, or what stands for all three: `t b h n p`"
-    check_tokens(x, self.dim)
-    if self.parts == 1: return [rearrange(self.qkv(x), 'b n (h p) -> b h n p', h=self.num_heads)]
-    return rearrange(self.qkv(x), 'b n (t h p) -> t b h n p', t=self.parts, h=self.num_heads)
-
-@patch
-def _out(self:ProjectedAttention, y): return self.proj_drop(self.proj(rearrange(y, 'b h n p -> b n (h p)')))
-
-@patch(as_prop=True)
-def _dropout(self:ProjectedAttention): return self.attn_drop if self.training else 0.
-
-@patch
 def forward(self:ProjectedAttention,
     x:Tensor,                # tokens `b n d`
     *,
@@ -149,6 +155,19 @@ def forward(self:ProjectedAttention,
     refuse_mask(attn_mask, is_causal)
     return self._out(self._mix(*self._heads(x), sizes))
 
+# %% ../../nbs/10a_attention.ipynb #3aa1000d
+@patch
+def _heads(self:ProjectedAttention, x):
+    "Queries, keys and values of tokens `b n d`, or what stands for all three: `t b h n p`"
+    check_tokens(x, self.dim)
+    return rearrange(self.qkv(x), 'b n (t h p) -> t b h n p', t=self.parts, h=self.num_heads)
+
+@patch
+def _out(self:ProjectedAttention, y): return self.proj_drop(self.proj(join_heads(y)))
+
+@patch(as_prop=True)
+def _dropout(self:ProjectedAttention): return self.attn_drop if self.training else 0.
+
 # %% ../../nbs/10a_attention.ipynb #584da29b
 @patch
 def membership(self:ProjectedAttention,
@@ -158,16 +177,17 @@ def membership(self:ProjectedAttention,
     "No token is assigned to a group."
 
 @patch
-def bases(self:ProjectedAttention)->Tensor|None:
-    "The subspaces U_k `h d p`; None where queries, keys and values see three different ones."
-    return rearrange(self.qkv.weight, '(h p) d -> h d p', h=self.num_heads) if self.parts == 1 else None
-
-@patch
 def objective(self:ProjectedAttention,
     x:Tensor,  # tokens `b n d`
 )->None:
     "No rate stands behind this operator."
 
+@patch
+def bases(self:ProjectedAttention)->Tensor|None:
+    "The subspaces U_k `h d p`; None where queries, keys and values see three different ones."
+    return rearrange(self.qkv.weight, '(h p) d -> h d p', h=self.num_heads) if self.parts == 1 else None
+
+# %% ../../nbs/10a_attention.ipynb #3aa1000f
 @patch
 def no_weight_decay(self:ProjectedAttention)->set[str]:
     "What it has beside the two maps, such as a temperature, shouldn't decay."
@@ -178,6 +198,7 @@ class SoftmaxAttention(ProjectedAttention):
     "Multi-head softmax attention on PyTorch's fused kernel; equal to `timm.layers.Attention` at equal weights."
     def _mix(self, q, k, v, sizes): return softmax_attention(q, k, v, sizes, dropout=self._dropout)
 
+# %% ../../nbs/10a_attention.ipynb #3aa10011
 class XCA(ProjectedAttention):
     "Cross-covariance attention between channels, linear in tokens; equal to `timm.models.xcit.XCA` at equal weights."
     def __init__(self,

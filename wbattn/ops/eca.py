@@ -15,6 +15,7 @@ from einops import rearrange
 from fastcore.basics import patch
 from ..forms import Unfit, fast, operator
 from ..numerics import block_options, check_heads, check_sizes, check_tokens, known, no_autocast, refuse_mask, widen
+from .attention import join_heads, split_heads
 from .basis import cached_sketch, pooled_sketch, project_rows, projector, ridge_solve
 from ..rates import coding_rate, subspace_rate
 
@@ -50,16 +51,12 @@ def expand(
     check_update(Z, omega)
     return Z - project_rows(Z, sketch_tokens(Z, omega), eps)
 
-# %% ../../nbs/15_eca.ipynb #3cc0de04
-def _heads(w, h): return rearrange(w, '... n (h p) -> ... h n p', h=h)
-def _flat(w): return rearrange(w, '... h n p -> ... n (h p)')
-
 # %% ../../nbs/15_eca.ipynb #9f3f258d
 def _codes(Z, U, S, eps, projection):
     "Codes A `... h n p`, and the projectors on their spans `... h p p`, from the sketched tokens S `... d r`"
     known(projection, ('full', 'diagonal'), 'unknown projection')
     W = rearrange(U, 'h d p -> d (h p)')
-    A = _heads(Z @ W, len(U))
+    A = split_heads(Z @ W, len(U))
     with no_autocast(Z): P = projector((W.mT.to(S.dtype) @ S).unflatten(-2, (len(U), -1)), eps)
     if projection == 'diagonal': P = torch.diag_embed(P.diagonal(dim1=-2, dim2=-1))
     return A, P.to(A.dtype)
@@ -78,7 +75,7 @@ def _outside(A, P, eta):
 # %% ../../nbs/15_eca.ipynb #3cc0de0b
 def _compress(Z, U, S, eta, eps, projection):
     "The sum of eq. (8)"
-    return _flat(_outside(*_codes(Z, U, S, eps, projection), eta)) @ rearrange(U, 'h d p -> (h p) d')
+    return join_heads(_outside(*_codes(Z, U, S, eps, projection), eta)) @ rearrange(U, 'h d p -> (h p) d')
 
 # %% ../../nbs/15_eca.ipynb #a1df40d0
 def compress(
@@ -139,7 +136,7 @@ def _eca_update_in_chunks(Z, U, omega, alpha=0.1, beta=0.1, eta=0.5, eps=1e-2, r
     if S.dtype != Z.dtype or torch.is_autocast_enabled('cpu'): raise Unfit('half precision, or autocast is on')
     A, P = _codes(Z, U, S[..., :rank or omega.shape[-1] // len(U)], eps, projection)
     V, B = alpha * ridge_solve(S, S.mT, eps), beta * rearrange(U, 'h d p -> (h p) d')
-    def through(z, a): return alpha*z - (z @ S) @ V - _flat(checkpoint(_outside, a, P, eta, use_reentrant=False)) @ B
+    def through(z, a): return alpha*z - (z @ S) @ V - join_heads(checkpoint(_outside, a, P, eta, use_reentrant=False)) @ B
     return torch.cat([through(z, a) for z, a in zip(Z.split(_chunk, 1), A.split(_chunk, 2))], 1)
 
 # %% ../../nbs/15_eca.ipynb #67694588
