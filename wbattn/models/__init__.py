@@ -15,8 +15,7 @@ from safetensors.torch import save_file
 from timm.models import PretrainedCfg
 from timm.models._hub import save_config_for_hf # the public save_for_hf can't write channels-last weights
 from torch import nn
-from .language import WhiteBoxGPT
-from .longrange import WhiteBoxEncoder
+from .language import WhiteBoxEncoder, WhiteBoxGPT
 from .transformer import WhiteBoxTransformer, fit_positions
 from .zoo import _not_args, create, list_models
 

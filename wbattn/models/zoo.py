@@ -7,6 +7,7 @@ __all__ = ['frame', 'families', 'zoo', 'default_cfgs', 'register', 'list_models'
 
 # %% ../../nbs/32_models.ipynb #9e3c9352
 import math, os, sys, warnings
+from importlib.resources import files
 import timm
 import torch
 from fastcore.basics import patch
@@ -113,6 +114,11 @@ def build(
 # %% ../../nbs/32_models.ipynb #e9c2842d
 default_cfgs = {}   # timm looks here
 
+def _shipped(name):
+    "What timm keeps about weights that come with the package, if there are any"
+    file = files('wbattn')/'models'/f'{name}.safetensors'
+    return dict(file=str(file)) if file.is_file() else {}
+
 def register(
     cls,       # a `TimmModel`
     rows:dict, # name → arguments; `op`: of the model's own operator alone; `data`: what timm keeps about the data
@@ -125,7 +131,7 @@ def register(
     with warnings.catch_warnings():
         warnings.filterwarnings('ignore', 'Overwriting')   # a page may register them again
         for name, row in rows.items():
-            default_cfgs[name] = dict(url='') | cls.data_cfg(row)      # no weights are published
+            default_cfgs[name] = dict(url='') | cls.data_cfg(row) | _shipped(name)
             setattr(sys.modules[__name__], name, register_model(entrypoint(name, row)))
 
 register(WhiteBoxTransformer, zoo)

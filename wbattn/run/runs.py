@@ -10,7 +10,7 @@ import json, math, os, socket, sys, time
 import timm, torch
 from argparse import Namespace
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from safetensors.torch import load_file
@@ -280,7 +280,7 @@ def _resumed_run(o):
             raise ValueError(f"{k}={v!r}, but the run to resume began with {info['given'].get(k)!r}: a schedule can't change half-way")
     check_options(info['data'], _data_kwargs(o))
     given = SimpleNamespace(**vars(o) | info['given'] | _said(o))
-    return Plan(info['data'], info['arch'], Recipe.from_json(json.dumps(info['recipe'])), out, given, None, state, state['epoch'])
+    return Plan(info['data'], info['arch'], Recipe(**info['recipe']), out, given, None, state, state['epoch'])
 
 # %% ../../nbs/74_runs.ipynb #facce438
 def plan_run(
@@ -324,7 +324,7 @@ def run_info(
 )->dict: # of plain values
     "What a checkpoint says about its run, enough to continue it."
     return dict(data=p.data, arch=p.arch, given=_said(p.given), data_kwargs=_data_kwargs(p.given), model_kwargs=learn.model.model_args,
-                recipe=json.loads(p.recipe.to_json()), cfg=task_of(learn.dls).config)
+                recipe=json.loads(json.dumps(asdict(p.recipe))), cfg=task_of(learn.dls).config)
 
 def some_rates(
     learn:Learner, # of a run
@@ -361,7 +361,7 @@ def fit_run(
     "Train as planned, with checkpoints and logs in the run directory."
     if not rank_distrib():
         if not (p.state and (p.out/'rates.json').exists()): write_json(p.out/'rates.json', dict(before=some_rates(learn)))
-        atomic_write(p.out/'recipe.json', lambda f: f.write_text(p.recipe.to_json() + '\n'))
+        write_json(p.out/'recipe.json', asdict(p.recipe))
     monitor = 'ema_accuracy' if p.recipe.model_ema_decay and p.recipe.ema_final else 'accuracy'
     checkpoint = Checkpoint(p.out/'checkpoint.pt', run_info(p, learn), p.state, monitor)
     learn.add_cbs([CSVLog(p.out/'log.csv'), checkpoint, RecordLayers(p.out)])
