@@ -284,6 +284,11 @@ class ISTA(nn.Module):
 
     def extra_repr(self): return f'dim={self.dim}, step={self.step}, lam={self.lam}'
 
+# %% ../../nbs/18_causal.ipynb #18aa0009
+def _refuse_sizes(sizes):
+    if sizes is None: return
+    raise ValueError('a causal operator takes no sizes: a merged row stands for tokens at several positions')
+
 # %% ../../nbs/18_causal.ipynb #8eda26f5
 class _Causal:
     "What causal operators share: a whole sequence at once, or the next tokens of a stream."
@@ -309,12 +314,7 @@ class _Causal:
         held = len(state[0])
         if held != len(x): raise ValueError(f'expected a state of {len(x)} samples, got one of {held}')
         y, state = self._read(x, state)
-        y = self._out(y)
-        return (y[:, 0] if x_t.dim() == 2 else y), state
-
-def _refuse_sizes(sizes):
-    if sizes is None: return
-    raise ValueError('a causal operator takes no sizes: a merged row stands for tokens at several positions')
+        return self._out(y).view_as(x_t), state
 
 # %% ../../nbs/18_causal.ipynb #b51baea4
 class _Cached(_Causal):
@@ -335,6 +335,7 @@ class _Cached(_Causal):
         empty = self.qkv.weight.new_zeros(batch, self.num_heads, 0, self.head_dim, device=device)
         return (empty,)*min(self.parts, 2)
 
+# %% ../../nbs/18_causal.ipynb #18aa0010
 class CausalSoftmax(_Cached, SoftmaxAttention):
     "Causal multi-head softmax attention (GPT-2's), over a sequence or a stream."
 
