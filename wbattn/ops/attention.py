@@ -13,17 +13,16 @@ from torch import nn, Tensor
 from einops import einsum, rearrange
 from fastcore.basics import patch
 from ..forms import Unfit, fast, operator
-from ..numerics import (block_options, check_heads, check_sizes, check_tokens, log_sizes, no_autocast, plain_grad,
-                             refuse_mask, widen)
+from ..numerics import (block_options, check_heads, check_option, check_sizes, check_tokens, log_sizes, no_autocast,
+                             plain_grad, refuse_mask, widen)
 from ..rates import subspace_rate
 
 # %% ../../nbs/10a_attention.ipynb #717b2c4d
 def _check_qkv(q, k, v):
     "Raise `ValueError` unless queries are `b h m p`, keys and values `b h n p` with n ≥ m ≥ 1"
-    if q.dim() == k.dim() == 4 and 0 < q.shape[2] <= k.shape[2]:
-        if k.shape == v.shape == (*q.shape[:2], k.shape[2], q.shape[3]): return
-    shapes = [tuple(t.shape) for t in (q, k, v)]
-    raise ValueError(f'queries must be b h m p, keys and values b h n p with n ≥ m ≥ 1, got {shapes}')
+    fit = q.dim() == k.dim() == 4 and 0 < q.shape[2] <= k.shape[2]
+    fit = fit and k.shape == v.shape == (*q.shape[:2], k.shape[2], q.shape[3])
+    check_option(fit, 'shapes', (q.shape, k.shape, v.shape), 'queries b h m p, keys and values b h n p with n ≥ m ≥ 1')
 
 # %% ../../nbs/10a_attention.ipynb #3aa10002
 def _logit_bias(sizes, mask, k):
@@ -140,8 +139,6 @@ class ProjectedAttention(nn.Module):
         self.proj_drop = nn.Dropout(proj_drop)
         block_options(self, block)
 
-    def extra_repr(self): return f'dim={self.dim}, num_heads={self.num_heads}, head_dim={self.head_dim}'
-
 # %% ../../nbs/10a_attention.ipynb #e5a8955e
 @patch
 def forward(self:ProjectedAttention,
@@ -239,17 +236,19 @@ class MSSA(ProjectedAttention):
         self.tied = tied
         if tied: self.proj = None
 
-    def objective(self,
-        x:Tensor,  # tokens `b n d`
-    )->Tensor:     # nats `b`
-        "R_c(Z | U) of each sample."
-        return subspace_rate(x, self.bases())
-
     def _mix(self, w, sizes): return subspace_attention(w, sizes=sizes, dropout=self._dropout)
 
     def _out(self, y):
         if not self.tied: return super()._out(y)
-        return self.proj_drop(rearrange(y, 'b h n p -> b n (h p)') @ self.qkv.weight)
+        return self.proj_drop(join_heads(y) @ self.qkv.weight)
+
+# %% ../../nbs/11_crate.ipynb #11aa0004
+@patch
+def objective(self:MSSA,
+    x:Tensor,  # tokens `b n d`
+)->Tensor:     # nats `b`
+    "R_c(Z | U) of each sample."
+    return subspace_rate(x, self.bases())
 
 # %% ../../nbs/11_crate.ipynb #3baa0a23
 def ista_step(
@@ -271,8 +270,7 @@ class ISTA(nn.Module):
         lam:float=0.1,    # price λ of a unit of code, ≥ 0
     ):
         super().__init__()
-        if dim < 1 or not step > 0 or not lam >= 0:
-            raise ValueError(f'expected dim ≥ 1, step > 0 and lam ≥ 0, got {dim}, {step} and {lam}')
+        check_option(dim > 0 and step > 0 and lam >= 0, 'dim, step, lam', (dim, step, lam), 'dim ≥ 1, step > 0 and lam ≥ 0')
         self.dim, self.step, self.lam = dim, step, lam
         self.weight = nn.Parameter(nn.init.kaiming_uniform_(torch.empty(dim, dim)))
 
@@ -281,8 +279,6 @@ class ISTA(nn.Module):
     )->Tensor:     # codes `... d`, non-negative
         "relu(x + η(Dᵀx − DᵀDx) − ηλ) for each token."
         return ista_step(x, x, self.weight, self.step, self.lam)
-
-    def extra_repr(self): return f'dim={self.dim}, step={self.step}, lam={self.lam}'
 
 # %% ../../nbs/18_causal.ipynb #18aa0009
 def _refuse_sizes(sizes):
@@ -311,8 +307,7 @@ class _Causal:
         "The update of the next tokens of a stream, exactly as `forward` gives it."
         x = x_t.unsqueeze(1) if x_t.dim() == 2 else x_t
         state = self.init_state(len(x), x.device) if state is None else state
-        held = len(state[0])
-        if held != len(x): raise ValueError(f'expected a state of {len(x)} samples, got one of {held}')
+        check_option(len(state[0]) == len(x), 'samples of the state', len(state[0]), f'{len(x)} of them')
         y, state = self._read(x, state)
         return self._out(y).view_as(x_t), state
 

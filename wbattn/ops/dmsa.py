@@ -23,9 +23,8 @@ def soft_threshold(
     weights:Tensor|None=None, # how many equal entries each score stands for `... k`, ≥ 0; not with `topk`
 )->Tensor:                    # weights ≥ 0 that sum to one over the last dimension `... k`
     "Euclidean projection of the last dimension, or its `topk` largest entries, on the simplex (DMSA eqs. 13–14)."
-    if not s.is_floating_point(): raise ValueError(f'scores must be floating-point numbers, got {s.dtype}')
-    if topk is not None and not 1 <= topk <= s.shape[-1]:
-        raise ValueError(f'topk must be between 1 and {s.shape[-1]}, the number of scores, got {topk}')
+    check_option(s.is_floating_point(), 'scores', s.dtype, 'floating-point numbers')
+    check_option(topk is None or 1 <= topk <= s.shape[-1], 'topk', topk, f'1 … {s.shape[-1]}, the number of scores')
     v = widen(s)
     v = v - v.detach().amax(-1, keepdim=True)                       # the projection doesn't see a shift
     z, order = v.sort(dim=-1, descending=True, stable=True)
@@ -50,8 +49,8 @@ def rotate(
 )->Tensor:                      # `... n d`
     "Rotary positions: turn the features 2i and 2i + 1 of each token by the angle position · base^(−2i/d)."
     if positions is None: positions = torch.arange(x.shape[-2], device=x.device).expand(x.shape[:-1])
-    if x.shape[-1] % 2 or positions.shape != x.shape[:-1]:
-        raise ValueError(f'expected tokens ... n d, d even, and positions ... n, got {tuple(x.shape)} and {tuple(positions.shape)}')
+    fit = x.shape[-1] % 2 == 0 and positions.shape == x.shape[:-1]
+    check_option(fit, 'shapes', (x.shape, positions.shape), 'tokens ... n d, d even, and positions ... n')
     angle = _angles(positions, x.shape[-1], base)
     v = widen(x)
     c, s = angle.cos().to(v.dtype), angle.sin().to(v.dtype)
@@ -75,8 +74,8 @@ def rotary_scores(
 def _check_codes(w, Pi, mask):
     "Raise `ValueError` unless codes `b h n p`, membership `b h n` and mask `b h` fit together"
     fit = w.ndim == 4 and 0 not in w.shape[2:] and Pi.shape == w.shape[:3]
-    if fit and (mask is None or mask.shape == w.shape[:2]): return
-    raise ValueError(f'codes must be b h n p with n, p ≥ 1, membership b h n and mask b h, got {tuple(w.shape)} and {tuple(Pi.shape)}')
+    fit = fit and (mask is None or mask.shape == w.shape[:2])
+    check_option(fit, 'shapes', (w.shape, Pi.shape), 'codes b h n p with n, p ≥ 1, membership b h n and mask b h')
 
 # %% ../../nbs/16_dmsa.ipynb #16aa0004
 @operator

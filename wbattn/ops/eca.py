@@ -14,7 +14,8 @@ from torch.utils.checkpoint import checkpoint
 from einops import rearrange
 from fastcore.basics import patch
 from ..forms import Unfit, fast, operator
-from ..numerics import block_options, check_heads, check_sizes, check_tokens, known, no_autocast, refuse_mask, widen
+from ..numerics import (block_options, check_heads, check_option, check_sizes, check_tokens, known, no_autocast,
+                             refuse_mask, widen)
 from .attention import join_heads, split_heads
 from .basis import cached_sketch, pooled_sketch, project_rows, projector, ridge_solve
 from ..rates import coding_rate, subspace_rate
@@ -37,9 +38,8 @@ def check_update(
 ):
     "Raise `ValueError` unless tokens `... n d`, sketch `... n r` and bases `h d p` fit together."
     fit = min(Z.dim(), omega.dim()) > 1 and Z.shape[-2] == omega.shape[-2] > 0
-    if fit and (U is None or U.dim() == 3 and U.shape[1] == Z.shape[-1]): return
-    given = [tuple(t.shape) for t in (Z, omega, U) if t is not None]
-    raise ValueError(f'tokens must be ... n d with n ≥ 1, the sketch ... n r and bases h d p, got {given}')
+    fit = fit and (U is None or U.dim() == 3 and U.shape[1] == Z.shape[-1])
+    check_option(fit, 'shapes', (Z.shape, omega.shape, getattr(U, 'shape', None)), 'tokens ... n d with n ≥ 1, a sketch ... n r and bases h d p')
 
 # %% ../../nbs/15_eca.ipynb #3ccc4f54
 def expand(
@@ -143,9 +143,9 @@ def _eca_update_in_chunks(Z, U, omega, alpha=0.1, beta=0.1, eta=0.5, eps=1e-2, r
 def _check_widths(dim, num_heads, head_dim, rank):
     "Head width p and rank r, 20 or half a head unless given; `ValueError` unless they fit"
     head_dim = check_heads(dim, num_heads, head_dim)
-    if rank is None: rank = max(1, min(20, head_dim // 2, dim // num_heads // 2))
     most = min(head_dim, dim // num_heads)
-    if not 1 <= rank <= most: raise ValueError(f'rank must be ≥ 1, ≤ head_dim and num_heads·rank ≤ dim (ECA eq. 5), got {rank}: the largest rank is {most}')
+    if rank is None: rank = max(1, min(20, most // 2))
+    check_option(1 <= rank <= most, 'rank', rank, f'1 … {most}: rank ≤ head_dim and num_heads·rank ≤ dim (ECA eq. 5)')
     return head_dim, rank
 
 # %% ../../nbs/15_eca.ipynb #eeb3987e
@@ -174,8 +174,8 @@ def _omega(self:_Sketched, x, sizes=None, omega=None):
     check_tokens(x, self.dim)
     shape, dtype = (x.shape[1], self.rank), widen(x[:0]).dtype
     if omega is not None:
-        if omega.shape in (shape, (len(x), *shape)): return omega
-        raise ValueError(f'omega must be n r = {shape}, or one for each sample, got {tuple(omega.shape)}')
+        check_option(omega.shape in (shape, (len(x), *shape)), 'omega', omega.shape, f'n r = {shape}, or one for each sample')
+        return omega
     if sizes is None: return cached_sketch(*shape, self.seed, x.device, dtype)
     return pooled_sketch(check_sizes(sizes, x), self.rank, self.seed, dtype)
 
@@ -206,7 +206,6 @@ class Compress(_Sketched):
         rank:int|None=None,      # r, columns of the sketch, ≤ head_dim; unless given 20, or half a head
         eps:float=1e-2,          # ridge ε, ≥ 0
         projection:str='full',   # 'full', or 'diagonal' as in the published pseudocode
-        eta:float=0.5,           # temperature η at the start, > 0
         seed:int=0,              # which Ω
         **block,                 # what timm's blocks hand to every attention layer
     ):
@@ -215,7 +214,7 @@ class Compress(_Sketched):
         super().__init__(dim, rank, seed)
         self.num_heads, self.head_dim, self.eps, self.projection = num_heads, head_dim, eps, projection
         self.U = nn.Parameter(nn.init.orthogonal_(torch.empty(dim, num_heads * head_dim)))
-        self.eta_raw = nn.Parameter(torch.tensor(math.log(math.expm1(eta))))    # softplus gives η back
+        self.eta_raw = nn.Parameter(torch.tensor(math.log(math.expm1(0.5))))    # softplus gives η = ½ back
         block_options(self, block)
 
     def _call(self, x, omega, f=compress): return f(x, self.bases(), omega, self.eta, self.eps, self.projection)

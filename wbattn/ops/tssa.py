@@ -42,7 +42,7 @@ def check_codes(
     check_option(ok, 'w', (w.shape, w.dtype), 'floating-point codes b h n p with h, n, p ≥ 1')
     h, n = w.shape[1:3]
     check_option(temp.shape in ((h,), (h, 1)), 'temp', temp.shape, f'one temperature for each of the {h} heads')
-    check_option(bias is None or bias.shape == (h, n), 'bias', bias, f'biases h n of {h} heads and {n} tokens')
+    check_option(bias is None or bias.shape == (h, n), 'bias', getattr(bias, 'shape', None), f'biases h n of {h} heads and {n} tokens')
     return temp.to(torch.promote_types(w.dtype, torch.float32)).reshape(h, 1)
 
 # %% ../../nbs/12_tssa.ipynb #a2a068ba
@@ -207,7 +207,6 @@ class CausalTSSA(_Causal, TSSA):
         **block,                   # what timm's blocks hand to every attention layer
     ):
         super().__init__(dim, num_heads, qkv_bias, proj_drop, proj_bias)
-        check_option(max_len is None or max_len > 0, 'max_len', max_len, 'a number ≥ 1 or None')
         self.max_len, self.learned = max_len, learned
         self.bias = None if max_len is None else nn.Parameter(torch.zeros(num_heads, max_len))
         lives = _start_lives(half_life, num_heads, learned)
@@ -225,7 +224,7 @@ def half_life(self:CausalTSSA)->Tensor|None:
 @patch
 def _biases(self:CausalTSSA, start, end):
     if self.bias is None: return None
-    if end > self.max_len: raise ValueError(f'the table of biases ends at max_len={self.max_len} tokens, got a stream of {end}')
+    check_option(end <= self.max_len, 'tokens of the stream', end, f'at most max_len={self.max_len}, where the table of biases ends')
     return self.bias[:, start:end]
 
 # %% ../../nbs/18_causal.ipynb #37d7b2e5
