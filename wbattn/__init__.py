@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from wbattn.rates import (coding_rate, effective_rank, partition_rate, rate_reduction, spectrum_cdf, subspace_rate,
-        variational_rate)
-    from wbattn.toy import correlated_line, union_of_subspaces
+    from wbattn.rates import (coding_rate, correlated_line, effective_rank, partition_rate, rate_reduction, spectrum_cdf,
+        subspace_rate, union_of_subspaces, variational_rate)
     from wbattn.testing import assert_close, assert_same_op, check_operator, expect_fail
     from wbattn.forms import use
     from wbattn.ops.redunet import ReduLayer, ReduNet, compression_operators, expansion_operator
