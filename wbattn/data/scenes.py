@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from torch import Tensor
 from fastcore.meta import delegates
-from fastai.vision.augment import AffineCoordTfm, PadMode, affine_mat, rotate_mat, zoom_mat
+from fastai.vision.augment import AffineCoordTfm, PadMode, rotate_mat, zoom_mat
 from ..checks import check_option, check_value, one_of, whole
 from .loaders import ImageArrays, Loaders, array_dls, dataset, stratified_split
 
@@ -37,8 +37,9 @@ def shift_mat(
     t = x.new_empty(b, 2).as_subclass(Tensor).uniform_(-1, 1)
     t = (t*(max_shift + 0.5)).round().clamp(-max_shift, max_shift)
     t = t*(torch.rand(b, 1, device=t.device) < p)
-    one, zero = torch.ones_like(t[:, 0]), torch.zeros_like(t[:, 0])
-    return affine_mat(one, zero, t[:, 0]*2/w, zero, one, t[:, 1]*2/h)
+    mats = torch.eye(3).to(x).repeat(b, 1, 1).as_subclass(Tensor)
+    mats[:, :2, 2] = 2*t/t.new_tensor([w, h])
+    return mats
 
 # %% ../../nbs/43b_scenes.ipynb #83d7d798
 class TrainAffine(AffineCoordTfm):
@@ -78,7 +79,7 @@ def digits_dls(
 )->Loaders:       # training 1,257, validation 180, test 360 scans `1 8 8`
     "scikit-learn's 1,797 handwritten digits."
     tfms = affine_tfms(**kwargs) if augment else ()
-    return array_dls(digits_arrays(), range(10), bs, val_bs, seed, device, tfms, "digits", DIGITS_MEAN, DIGITS_STD)
+    return array_dls(digits_arrays(), range(10), bs, val_bs, tfms, DIGITS_MEAN, DIGITS_STD, seed=seed, device=device, name="digits")
 
 # %% ../../nbs/43b_scenes.ipynb #536266ed
 SIDE = 64                                                  # of a scene, in pixels
@@ -87,13 +88,12 @@ COLUMNS = dict(train=(0, 416), valid=(416, 528), test=(528, 640)) # of the photo
 @lru_cache
 def _photographs():
     from sklearn.datasets import load_sample_images
-    return [np.asarray(o) for o in load_sample_images().images]
+    return load_sample_images().images
 
-def _background(rng, part):
+def _background(rng, low, high):
     "A pale crop of a photograph `h w 3`, in [¼, ¾]"
-    low, high = COLUMNS[part]
     photo = _photographs()[rng.randint(2)]
-    y, x = rng.randint(photo.shape[0] - SIDE + 1), rng.randint(low, high - SIDE + 1)
+    y, x = rng.randint(len(photo) - SIDE + 1), rng.randint(low, high - SIDE + 1)
     crop = .25 + photo[y:y + SIDE, x:x + SIDE]/np.float32(510)
     return crop[:, ::-1] if rng.rand() < .5 else crop
 
@@ -104,8 +104,9 @@ def _boxes(rng, count):
     sides = [first, *(rng.randint(8, int(first/1.5) + 1) for _ in range(count - 1))]
     while True:
         boxes = [(s, rng.randint(SIDE - s + 1), rng.randint(SIDE - s + 1)) for s in sides]
-        def apart(a, b): return any(a[i] + a[0] <= b[i] or b[i] + b[0] <= a[i] for i in (1, 2))
-        if all(apart(a, b) for i, a in enumerate(boxes) for b in boxes[:i]): return boxes
+        taken = np.zeros((SIDE, SIDE))
+        for s, y, x in boxes: taken[y:y + s, x:x + s] += 1
+        if taken.max() == 1: return boxes
 
 # %% ../../nbs/43b_scenes.ipynb #7cd29dd5
 def _cover(rng, scan, s, warp):
@@ -116,7 +117,7 @@ def _cover(rng, scan, s, warp):
     grid = F.affine_grid(near[None], (1, 1, s, s), align_corners=False)
     return F.grid_sample(scan, grid, align_corners=False)[0, 0].numpy()
 
-def _draw(rng, image, mask, scan, label, box, warp=0.):
+def _draw(rng, image, mask, scan, label, box, warp):
     "Lay a scan `8 8` on an image, in ink that stands out, and its class + 1 on the mask"
     s, y, x = box
     cover = _cover(rng, scan, s, warp)
@@ -126,14 +127,13 @@ def _draw(rng, image, mask, scan, label, box, warp=0.):
     mask[y:y + s, x:x + s][cover >= .5] = label + 1
 
 # %% ../../nbs/43b_scenes.ipynb #a3abc117
-def _scene(seed, i, part, scans, labels, warp=0.):
+def _scene(rng, columns, scans, labels, largest, warp):
     "Image `3 h w`, class of the largest digit, mask `h w`"
-    rng = np.random.RandomState([seed, list(COLUMNS).index(part), i])
-    image, mask = _background(rng, part).copy(), np.zeros((SIDE, SIDE), np.uint8)
+    image, mask = _background(rng, *columns).copy(), np.zeros((SIDE, SIDE), np.uint8)
     boxes = _boxes(rng, rng.randint(1, 4))
-    which = [rng.choice(np.flatnonzero(labels == i % 10)), *rng.randint(len(labels), size=len(boxes) - 1)]
+    which = [rng.choice(np.flatnonzero(labels == largest)), *rng.randint(len(labels), size=len(boxes) - 1)]
     for j, box in zip(which, boxes): _draw(rng, image, mask, scans[j], labels[j], box, warp)
-    return (255*image.transpose(2, 0, 1)).round().astype(np.uint8), labels[which[0]], mask
+    return (255*image.transpose(2, 0, 1)).round().astype(np.uint8), largest, mask
 
 # %% ../../nbs/43b_scenes.ipynb #36fb54e8
 @dataclass(frozen=True)
@@ -154,8 +154,9 @@ def scenes(
     check_value('part', part, one_of(*COLUMNS))
     check_value('n', n, whole())
     check_option(0 <= warp <= .5, 'warp', warp, 'a number from 0 to 0.5')
-    scans, labels = digits_arrays()[list(COLUMNS).index(part)]
-    made = [_scene(seed, i, part, scans, labels, warp) for i in range(n)]
+    k = list(COLUMNS).index(part)
+    scans = digits_arrays()[k]
+    made = [_scene(np.random.RandomState([seed, k, i]), COLUMNS[part], *scans, i % 10, warp) for i in range(n)]
     return Scenes(*(np.stack(o) for o in zip(*made)))
 
 # %% ../../nbs/43b_scenes.ipynb #58cf7676
@@ -183,7 +184,7 @@ def scenes_dls(
     held = max(1, n//6) if held is None else held
     parts = [scenes('train', n, data_seed, warp), *(scenes(p, held, data_seed) for p in ('valid', 'test'))]
     pairs = [(s.images.astype(np.float32)/255, s.labels) for s in parts]
-    dls = array_dls(pairs, range(10), bs, val_bs, seed, device, (), 'scenes', SCENES_MEAN, SCENES_STD)
-    if masks: dls.train.dataset = _Masked(*pairs[0], dls.vocab, split_idx=0)
+    dls = array_dls(pairs, range(10), bs, val_bs, (), SCENES_MEAN, SCENES_STD, seed=seed, device=device, name='scenes')
+    if masks: dls.train.dataset = _Masked(*pairs[0], dls.vocab)
     for dl, s in zip(dls.loaders, parts): dl.dataset.masks = torch.as_tensor(s.masks)
     return dls

@@ -6,44 +6,41 @@
 __all__ = ['grey_cifar_dls']
 
 # %% ../../nbs/48c_sequences.ipynb #d1f7e003
-import hashlib, os, statistics
+import hashlib, statistics
 import numpy as np, pandas as pd, torch
 from itertools import count
 from pathlib import Path
 from PIL import Image, ImageDraw
 from torch.nn.utils.rnn import pad_sequence
 from torchvision.datasets import CIFAR10
+from fastcore.basics import chunked
+from fastcore.meta import delegates
 from ..checks import check_option, check_value, whole
 from .loaders import Dataset, Loaders, Task, as_loaders, dataset, stratified_split
 
 # %% ../../nbs/48c_sequences.ipynb #cef6bb85
-class Sequences:
-    "Sequences of unequal length; `s[[i, j, …]]` is a batch of them, filled up with zeros."
-    def __init__(self,
-        rows,        # arrays of symbols, whole numbers of at least 1
-        documents=1  # sequences to an item: 1, or 2 (in turn)
-    ): self.rows, self.documents = rows, documents
-    def __len__(self): return len(self.rows)//self.documents
+class Sequences(Dataset):
+    "Lists of one or two sequences of unequal length, and labels; a batch is filled up with zeros."
     def __getitem__(self, i):
-        if isinstance(i, slice): return Sequences(self.rows[i], self.documents)
-        if np.ndim(i) == 0: return self[[i]][0]
-        d = self.documents
-        ids = pad_sequence([torch.from_numpy(o.astype(np.int64)) for k in i for o in self.rows[d*k:d*k + d]], True)
-        return ids if d == 1 else ids.view(len(i), d, -1)
+        items = self.x[np.atleast_1d(i)]
+        rows = [torch.from_numpy(row.astype(np.int64)) for item in items for row in item]
+        ids = pad_sequence(rows, True).view(len(items), len(items[0]), -1)
+        if len(items[0]) == 1: ids = ids[:, 0]
+        return ids if np.ndim(i) else ids[0], self.y[i]
 
 # %% ../../nbs/48c_sequences.ipynb #abbb5105
 def sequence_dls(
     name,        # of the data
-    parts,       # name → (list of sequences, labels): for training, validation, and perhaps test
+    parts,       # name → (sequences, labels): for training, validation, and perhaps test
     vocab,       # names of the classes
     max_len,     # longest sequence a model sees
-    documents=1, # sequences to a label
+    documents=1, # sequences to a label, in turn
+    symbols=257, # ids there are, padding counted; 257: bytes
+    drawn={},    # what else tells the data from others of this name
     bs=32,       # training batch size
     val_bs=None, # batch size of the other parts, `2*bs` unless given
-    seed=None,   # of the order; None: drawn from Python's generator
+    seed=None,   # of the order of training batches; None: drawn from Python's generator
     device=None, # a torch device or its name; None: the GPU if there is one
-    symbols=257, # ids there are, padding counted; 257: bytes
-    **drawn      # what else tells the data from others of this name
 )->Loaders:      # with a `record` of the data
     "Loaders of labelled sequences."
     check_value('max_len', max_len, whole())
@@ -52,21 +49,23 @@ def sequence_dls(
     for i, row in enumerate(all_rows):
         ok = len(row) and 0 < row.min() and row.max() < symbols
         check_option(ok, f'sequence {i}', row[:9], f"one or more symbols from 1 to {symbols - 1} (0 is padding)")
-    ids = np.concatenate(all_rows)
-    sets = [Dataset(Sequences(rows, documents), y, vocab, int(i > 0)) for i, (rows, y) in enumerate(parts.values())]
+    record = dict(data=name, **drawn, sha256=hashlib.sha256(np.concatenate(all_rows)).hexdigest())
+    sets = [Sequences(np.fromiter(chunked(rows, documents), object), y, vocab) for rows, y in parts.values()]
     args = dict(num_classes=len(vocab), vocab_size=symbols, max_len=max_len, documents=documents)
-    task = Task('sequences', 'sequences', args, ('accuracy',), dict(label_names=[str(o) for o in vocab]))
-    record = dict(data=name, **drawn, bytes=len(ids), sha256=hashlib.sha256(ids).hexdigest())
-    return as_loaders(sets, task, bs, val_bs, seed, device, attrs=dict(name=name, parts=tuple(parts), record=record))
+    task = Task('sequences', 'sequences', args, ('accuracy',), dict(label_names=list(map(str, vocab))))
+    return as_loaders(sets, task, bs, val_bs, seed, device, name=name, parts=tuple(parts), record=record)
 
+_data = delegates(sequence_dls, but=['name', 'parts', 'vocab', 'max_len', 'documents', 'symbols', 'drawn']) # other options
+
+# %% ../../nbs/48c_sequences.ipynb #48ccut02
 def cut_parts(
     rows,  # sequences
     y,     # labels
-    sizes  # name of the part → sequences
+    *sizes # of training, validation and test
 )->dict:   # name of the part → sequences, labels
     "Consecutive parts of a stream of sequences."
-    cuts = np.cumsum([0, *sizes.values()])
-    return {k: (rows[a:b], y[a:b]) for k, a, b in zip(sizes, cuts, cuts[1:])}
+    cuts = np.cumsum([0, *sizes])
+    return {k: (rows[a:b], y[a:b]) for k, a, b in zip(('train', 'valid', 'test'), cuts, cuts[1:])}
 
 # %% ../../nbs/48c_sequences.ipynb #5ac3a46a
 def byte_rows(
@@ -76,66 +75,45 @@ def byte_rows(
     return [np.frombuffer(t, np.uint8).astype(np.uint16) + 1 for t in texts]
 
 def picture_rows(
-    images  # `n h w`, uint8
-)->list:    # of sequences
+    images      # `n h w`, uint8
+)->np.ndarray:  # sequences `n h*w`
     "Pictures as sequences, row by row."
-    return list(np.reshape(images, (len(images), -1)).astype(np.uint16) + 1)
+    return np.reshape(images, (len(images), -1)).astype(np.uint16) + 1
 
-def read_imdb(
-    root,   # the folder `aclImdb`
-    part    # train or test
-)->tuple:   # sequences, labels (1: friendly)
-    "The reviews of a part, in order of their numbers."
-    def number(f): return int(f.stem.split('_')[0])
-    neg, pos = (sorted((Path(root)/part/k).glob('*.txt'), key=number) for k in ('neg', 'pos'))
-    if not (neg and pos):
-        raise FileNotFoundError(f"no reviews here: {str(Path(root)/part)!r} has no files such as neg/0_3.txt and "
-                                "pos/0_9.txt; unpack aclImdb_v1.tar.gz, and pass the folder that holds aclImdb")
-    return byte_rows(f.read_bytes() for f in neg + pos), np.repeat([0, 1], [len(neg), len(pos)])
-
-@dataset('imdb', title="IMDB's reviews, byte by byte", images='25,000 → 25,000', classes=2, size=4096,
-         format='a file a review', url='https://ai.stanford.edu/~amaas/data/sentiment/')
+# %% ../../nbs/48c_sequences.ipynb #48cimdb2
+@dataset('imdb', "IMDB's reviews, byte by byte", '25,000 → 25,000', 2, 4096, 'a file a review',
+         'https://ai.stanford.edu/~amaas/data/sentiment/')
+@_data
 def imdb_dls(
     data_dir='data', # folder that holds `aclImdb`
-    bs=32,           # training batch size
-    val_bs=None,     # batch size of the other parts, `2*bs` unless given
-    seed=None,       # of the order of training batches; None: drawn from Python's generator
-    device=None,     # a torch device or its name; None: the GPU if there is one
     max_len=4096,    # bytes that a model sees
+    **kwargs         # of sequence_dls
 )->Loaders:          # batches (ids `b n`, labels `b`); 257 symbols, 2 classes
     "IMDB's reviews, byte by byte (the arena's Text)."
-    parts = {k: read_imdb(Path(data_dir)/'aclImdb', k) for k in ('train', 'test')}
-    return sequence_dls('imdb', parts, ('neg', 'pos'), max_len, 1, bs, val_bs, seed, device)
+    from sklearn.datasets import load_files
+    read = {k: load_files(Path(data_dir)/'aclImdb'/k, categories=['neg', 'pos'], shuffle=False) for k in ('train', 'test')}
+    return sequence_dls('imdb', {k: (byte_rows(o.data), o.target) for k, o in read.items()}, ('neg', 'pos'), max_len, **kwargs)
 
 # %% ../../nbs/48c_sequences.ipynb #6d996ce1
-@dataset('grey_cifar10', title='CIFAR-10 in grey, row by row', images='45,000 + 5,000 → 10,000', classes=10, size=1024,
-         format='pickled arrays', url='https://www.cs.toronto.edu/~kriz/cifar.html')
+@dataset('grey_cifar10', 'CIFAR-10 in grey, row by row', '45,000 + 5,000 → 10,000', 10, 1024, 'pickled arrays',
+         'https://www.cs.toronto.edu/~kriz/cifar.html')
+@_data
 def grey_cifar_dls(
     data_dir='data', # folder that holds `cifar-10-batches-py`, or will
-    bs=64,           # training batch size
-    val_bs=None,     # batch size of the other parts, `2*bs` unless given
-    seed=None,       # of the order of training batches; None: drawn from Python's generator
-    device=None,     # a torch device or its name; None: the GPU if there is one
     download=False,  # fetch what is missing
+    **kwargs         # of sequence_dls
 )->Loaders:          # batches (ids `b 1024`, labels `b`); 257 symbols, 10 classes
     "CIFAR-10 in grey, row by row (the arena's Image)."
-    train, test = (CIFAR10(data_dir, train=part, download=download) for part in (True, False))
-    def part(ds, idxs):
-        grey = [Image.fromarray(ds.data[i]).convert('L') for i in idxs]
-        return picture_rows(np.stack(grey)), np.array(ds.targets)[idxs]
-    kept, out = stratified_split(train.targets, 0.1)
-    parts = dict(train=part(train, kept), valid=part(train, out), test=part(test, range(len(test))))
-    return sequence_dls('grey_cifar10', parts, train.classes, 1024, 1, bs, val_bs, seed, device)
+    sets = [CIFAR10(data_dir, part, download=download) for part in (True, False)]
+    rows, test = (picture_rows(np.stack([Image.fromarray(o).convert('L') for o in ds.data])) for ds in sets)
+    y, y_test = (np.array(ds.targets) for ds in sets)
+    kept, out = stratified_split(y, 0.1)
+    parts = dict(train=(rows[kept], y[kept]), valid=(rows[out], y[out]), test=(test, y_test))
+    return sequence_dls('grey_cifar10', parts, sets[0].classes, 1024, **kwargs)
 
 # %% ../../nbs/48c_sequences.ipynb #4270fa2f
 OPERATORS = {'[MIN': min, '[MAX': max, '[MED': lambda v: int(statistics.median(v)), '[SM': lambda v: sum(v) % 10}
 SYMBOLS = ['', *map(str, range(10)), *OPERATORS, ']'] # by id; 0 is padding
-
-def formula(
-    ids # whole numbers, 0 is padding
-)->str:
-    "A formula as people write it."
-    return ' '.join(SYMBOLS[int(i)] for i in ids if i)
 
 # %% ../../nbs/48c_sequences.ipynb #9aa3d6d8
 def grow(
@@ -175,12 +153,12 @@ def draw_formulas(
     number,     # of the piece
     trees=8192, # drawn for a piece
     **limits    # of `grow`
-)->list:        # pairs (symbols, value)
+)->tuple:       # sequences, values
     "A piece of an endless stream of formulas; everything in it follows from `seed` and `number`."
     n, levels = grow(trees, np.random.default_rng([seed, number]), **limits)
     rows = [[] for _ in range(n)]
     values = [_write(levels, 0, out) for out in rows]
-    return [(np.array(o, np.uint8), v) for o, v in zip(rows, values)]
+    return [np.array(o, np.uint8) for o in rows], values
 
 # %% ../../nbs/48c_sequences.ipynb #0eaf0ae4
 def make_formulas(
@@ -189,101 +167,87 @@ def make_formulas(
     **limits  # of `grow`
 )->tuple:     # sequences, values `n`
     "The first `n` formulas of a stream."
-    found = []
+    rows, values = [], []
     for number in count():
-        found += draw_formulas(seed, number, **limits)
-        if len(found) >= n: break
-    rows, values = zip(*found[:n])
-    return list(rows), np.array(values)
+        if len(rows) >= n: return rows[:n], np.array(values[:n])
+        more, found = draw_formulas(seed, number, **limits)
+        rows += more
+        values += found
 
-def _kept_formulas(n, seed, data_dir, **limits):
-    "Formulas, drawn once."
-    path = Path(data_dir)/f"listops-{n}-seed{seed}-{limits['least']}-{limits['most']}.npz"
-    if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        rows, values = make_formulas(n, seed, **limits)
-        part = path.with_name(f'.{os.getpid()}-{path.name}')
-        np.savez(part, ids=np.concatenate(rows), cuts=np.cumsum([len(o) for o in rows[:-1]]), values=values)
-        os.replace(part, path)
-    with np.load(path) as f: return np.split(f['ids'], f['cuts']), f['values']
-
-@dataset('listops', title='ListOps of the Long Range Arena', images='96,000 + 2,000 → 2,000', classes=10, size=2000,
-         format='drawn by its description', url='https://github.com/google-research/long-range-arena')
+# %% ../../nbs/48c_sequences.ipynb #48clist2
+@dataset('listops', 'ListOps of the Long Range Arena', '96,000 + 2,000 → 2,000', 10, 2000, 'drawn by its description',
+         'https://github.com/google-research/long-range-arena')
+@_data
 def listops_dls(
     n_train=96_000, # formulas to train on
     n_valid=2_000,  # to validate on
     n_test=2_000,   # to test on
-    bs=32,          # training batch size
-    val_bs=None,    # batch size of the other parts, `2*bs` unless given
-    seed=None,      # of the order of training batches; None: drawn from Python's generator
-    device=None,    # a torch device or its name; None: the GPU if there is one
     data_seed=0,    # of the formulas; part of the data's definition, not of a run
-    data_dir='data/listops', # where they are kept
     max_len=2000,   # symbols that a model sees
     least=501,      # symbols of the shortest formula, at least 4; part of the data's definition, as the next
     most=1999,      # of the longest, 1999 or less
+    **kwargs        # of sequence_dls
 )->Loaders:         # batches (ids `b n`, values `b`); 16 symbols, 10 classes
     "ListOps of the Long Range Arena."
-    sizes = dict(train=n_train, valid=n_valid, test=n_test)
     check_option(4 <= least <= most <= 1999, 'least, most', (least, most), "4 ≤ least ≤ most ≤ 1999")
-    drawn = dict(least=least, most=most)
-    parts = cut_parts(*_kept_formulas(sum(sizes.values()), data_seed, data_dir, **drawn), sizes)
-    return sequence_dls('listops', parts, range(10), max_len, 1, bs, val_bs, seed, device, len(SYMBOLS),
-                        data_seed=data_seed, **drawn, **sizes)
+    sizes, drawn = (n_train, n_valid, n_test), dict(data_seed=data_seed, least=least, most=most)
+    rows, y = make_formulas(sum(sizes), data_seed, least=least, most=most)
+    return sequence_dls('listops', cut_parts(rows, y, *sizes), range(10), max_len, 1, len(SYMBOLS), drawn, **kwargs)
 
 # %% ../../nbs/48c_sequences.ipynb #c6bff91d
 DASH, STEP = 2., 3.      # length of a dash, and from the middle of one to that of the next, pixels
+MIDDLE = 16 + 16j        # of a picture of 32 pixels
 
-def _near_border(z, size, margin):
+def _near_border(z, margin):
     "Is a place less than so many pixels from the border, or outside?"
-    return np.maximum(np.abs(z.real - size/2), np.abs(z.imag - size/2)) > size/2 - margin
+    return np.maximum(np.abs(z.real - 16), np.abs(z.imag - 16)) > 16 - margin
 
-def _walk(rng, n, dashes, size):
+def _walk(rng, n, dashes):
     "Winding paths `2 n dashes`: middles of the dashes, and directions as numbers of length 1."
-    middle, along, drawn = size/2*(1 + 1j), np.exp(1j*rng.uniform(-np.pi, np.pi, n)), []
-    at = middle + (size/2 - 3)*(rng.uniform(-1, 1, n) + 1j*rng.uniform(-1, 1, n))
+    along, drawn = np.exp(1j*rng.uniform(-np.pi, np.pi, n)), []
+    at = MIDDLE + 13*(rng.uniform(-1, 1, n) + 1j*rng.uniform(-1, 1, n))
     for _ in range(dashes):
         drawn.append([at, along])
-        inward = np.angle((middle - at)/along).clip(-0.7, 0.7)
-        turn = 0.35*rng.standard_normal(n) + inward*_near_border(at + 2*STEP*along, size, 2)
+        inward = np.angle((MIDDLE - at)/along).clip(-0.7, 0.7)
+        turn = 0.35*rng.standard_normal(n) + inward*_near_border(at + 2*STEP*along, 2)
         new = along*np.exp(1j*turn)
         at, along = at + STEP/2*(along + new), new
     return np.stack(drawn, -1)
 
-def _fits(path, taken, size):
-    "Does a path stay inside, away from those that are there, and from itself (dashes that aren't neighbours)?"
-    def nearest(a, b): return np.abs(a[:, :, None] - b[:, None, :])
+# %% ../../nbs/48c_sequences.ipynb #48cfits2
+def _distances(a, b): return np.abs(a[:, :, None] - b[:, None, :])
+
+def _fits(path, taken):
+    "Is there room for a path?"
     i = np.arange(path.shape[1])
-    own = nearest(path, path) + 99*(np.abs(i[:, None] - i) < 2)
-    others = nearest(path, taken).min((1, 2), initial=np.inf)
-    return ~_near_border(path, size, 1.5).any(1) & (others > 2) & (own.min((1, 2)) > STEP)
+    own = _distances(path, path) + 99*(np.abs(i[:, None] - i) < 2)
+    others = _distances(path, taken).min((1, 2), initial=np.inf)
+    return ~_near_border(path, 1.5).any(1) & (others > 2) & (own.min((1, 2)) > STEP)
 
 # %% ../../nbs/48c_sequences.ipynb #fb6eb718
 def draw_paths(
-    rng,     # numpy's generator
-    n,       # pictures to begin
-    size     # side in pixels
+    rng, # numpy's generator
+    n    # pictures to begin
 )->np.ndarray: # middles and directions of dashes, `2 m all` with m ≤ n: two long paths, then the short ones
-    "The dashes of many pictures; paths are as long, in sides of the picture, as at 32 pixels."
+    "The dashes of many pictures."
     paths = np.zeros((2, n, 0), complex)
-    for dashes in [14*size//32]*2 + [4*size//32]*5:
+    for dashes in [14]*2 + [4]*5:
         new, missing = np.zeros((2, paths.shape[1], dashes), complex), np.arange(paths.shape[1])
         for _ in range(40):
-            path = _walk(rng, len(missing), dashes, size)
-            good = _fits(path[0], paths[0, missing], size)
+            path = _walk(rng, len(missing), dashes)
+            good = _fits(path[0], paths[0, missing])
             new[:, missing[good]] = path[:, good]
             missing = missing[~good]
         paths = np.delete(np.concatenate([paths, new], 2), missing, 1)
     return paths
 
+# %% ../../nbs/48c_sequences.ipynb #48ccirc2
 def place_circles(
     rng,     # numpy's generator
-    paths,   # of `draw_paths`, `2 n all`
-    size     # side in pixels
+    paths    # of `draw_paths`, `2 n all`
 )->tuple:    # middles of the circles `n 2`; are they on one path? `n`
-    "One circle on an end of a long path, the other on its other end, or on an end of the other path."
-    k, i = 14*size//32, np.arange(paths.shape[1])
-    firsts, lasts = paths[..., [0, k]], paths[..., [k - 1, 2*k - 1]]
+    "Circles on the ends of long paths."
+    i, (firsts, lasts) = np.arange(paths.shape[1]), (paths[..., [0, 14]], paths[..., [13, 27]])
     ends = np.stack([firsts[0] - DASH/2*firsts[1], lasts[0] + DASH/2*lasts[1]], 2)     # picture, path, end
     path, end, other, joined = rng.integers(0, 2, (4, len(i)))
     second = np.where(joined, ends[i, path, 1 - end], ends[i, 1 - path, other])
@@ -295,20 +259,19 @@ def matched(
     value,   # a number for each item `n`
     label,   # 0 or 1 `n`
     width    # values in the same interval of this width count as equal
-)->np.ndarray: # numbers of the items that are kept, in random order
+)->pd.Index: # numbers of the items that are kept, in random order
     "As many of either label at every value, by leaving out what is too many."
     items = pd.DataFrame(dict(bin=value//width, label=label)).sample(frac=1, random_state=rng)
-    rank = items.groupby(['bin', 'label']).cumcount()
-    least = items.groupby('bin').label.agg(lambda o: min(sum(o == 0), sum(o == 1)))
-    return items.index[rank < items.bin.map(least)].to_numpy()
+    rank, least = items.groupby(['bin', 'label']).cumcount(), pd.crosstab(items.bin, items.label).min(axis=1)
+    return items.index[rank < items.bin.map(least)]
 
+# %% ../../nbs/48c_sequences.ipynb #48cpain2
 def paint(
     paths, # of `draw_paths`, `2 all`
-    spots, # middles of the circles `2`
-    size   # side in pixels
-)->np.ndarray: # `size size`, uint8
-    "Dashes and circles on black, drawn at four times the size and averaged."
-    image = Image.new('L', (4*size, 4*size))
+    spots  # middles of the circles `2`
+)->np.ndarray: # `32 32`, uint8
+    "Dashes and circles on black."
+    image = Image.new('L', (128, 128))
     draw, (at, along) = ImageDraw.Draw(image), 4*paths
     lines = np.stack([at - DASH/2*along, at + DASH/2*along], 1).view(float)
     for line in lines: draw.line(line.tolist(), fill=191, width=2)
@@ -317,46 +280,39 @@ def paint(
 
 def draw_pictures(
     seed,    # of the stream, a whole number of at least 0
-    number,  # of the piece
-    size=32  # side in pixels
-)->tuple:    # pictures `n size size` uint8, labels `n` (1: joined), middles of dashes, middles of circles
+    number   # of the piece
+)->tuple:    # pictures `n 32 32` uint8, labels `n` (1: joined), middles of dashes, middles of circles
     "A piece of an endless stream of pictures."
     rng = np.random.default_rng([seed, number])
-    paths = draw_paths(rng, 4000*32//size, size)
-    spots, joined = place_circles(rng, paths, size)
+    paths = draw_paths(rng, 4000)
+    spots, joined = place_circles(rng, paths)
     kept = matched(rng, np.abs(spots[:, 0] - spots[:, 1]), joined, 0.25)
-    return np.stack([paint(paths[:, i], spots[i], size) for i in kept]), joined[kept], paths[0, kept], spots[kept]
+    return np.stack([paint(paths[:, i], spots[i]) for i in kept]), joined[kept], paths[0, kept], spots[kept]
 
 # %% ../../nbs/48c_sequences.ipynb #eba4e0e9
 def make_pictures(
     n,       # how many
-    seed=0,  # of the stream
-    size=32  # side in pixels
-)->tuple:    # pictures `n size size` uint8, labels `n`
+    seed=0   # of the stream
+)->tuple:    # pictures `n 32 32` uint8, labels `n`
     "The first `n` pictures of a stream."
-    pieces, have = [], 0
-    while have < n:
-        pieces.append(draw_pictures(seed, len(pieces), size)[:2])
-        have += len(pieces[-1][1])
-    return tuple(np.concatenate(o)[:n] for o in zip(*pieces))
+    pieces = []
+    for number in count():
+        if sum(len(y) for _, y in pieces) >= n: return tuple(np.concatenate(o)[:n] for o in zip(*pieces))
+        pieces.append(draw_pictures(seed, number)[:2])
 
-@dataset('pathfinder', title='Pathfinder, drawn anew', images='160,000 + 20,000 → 20,000', classes=2, size=32,
-         format='drawn by its description', url='https://github.com/google-research/long-range-arena')
+# %% ../../nbs/48c_sequences.ipynb #48cpath2
+@dataset('pathfinder', 'Pathfinder, drawn anew', '160,000 + 20,000 → 20,000', 2, 32, 'drawn by its description',
+         'https://github.com/google-research/long-range-arena')
+@_data
 def pathfinder_dls(
-    size=32,         # side in pixels; the arena has 32, and 128 as Path-X
     n_train=160_000, # pictures to train on
     n_valid=20_000,  # to validate on
     n_test=20_000,   # to test on
-    bs=256,          # training batch size
-    val_bs=None,     # batch size of the other parts, `2*bs` unless given
-    seed=None,       # of the order of training batches; None: drawn from Python's generator
-    device=None,     # a torch device or its name; None: the GPU if there is one
     data_seed=0,     # of the pictures; part of the data's definition, not of a run
-)->Loaders:          # batches (ids `b n` with n = size², labels `b`); 257 symbols, 2 classes
-    "Pathfinder, drawn anew; paths are as long, in sides of the picture, as at 32 pixels."
-    check_value('size', size, whole(16))
-    sizes = dict(train=n_train, valid=n_valid, test=n_test)
-    x, y = make_pictures(sum(sizes.values()), data_seed, size)
-    parts = cut_parts(picture_rows(x), y, sizes)
-    return sequence_dls('pathfinder', parts, ('apart', 'joined'), size**2, 1, bs, val_bs, seed, device,
-                        data_seed=data_seed, **sizes)
+    **kwargs         # of sequence_dls
+)->Loaders:          # batches (ids `b 1024`, labels `b`); 257 symbols, 2 classes
+    "Pathfinder, drawn anew."
+    sizes = n_train, n_valid, n_test
+    x, y = make_pictures(sum(sizes), data_seed)
+    return sequence_dls('pathfinder', cut_parts(picture_rows(x), y, *sizes), ('apart', 'joined'), 1024,
+                        drawn=dict(data_seed=data_seed), **kwargs)
