@@ -7,7 +7,7 @@ __all__ = ['read_imagenet', 'cifar_dls', 'imagenet_dls', 'folder_dls']
 
 # %% ../../nbs/49_datasets.ipynb #34f2746f
 import os
-import numpy as np, pandas as pd, torch
+import numpy as np
 import torchvision.datasets as tvd
 from collections import Counter
 from contextlib import nullcontext
@@ -17,13 +17,14 @@ from pathlib import Path
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD, ImageNetInfo, RealLabelsImagenet
 from timm.layers import to_2tuple, to_3tuple
 from torchvision.datasets.folder import IMG_EXTENSIONS, make_dataset
+from PIL import Image
 from unittest.mock import patch as replaced
 from fastai.data.core import DataLoaders, Datasets
 from ..checks import check_option, check_value, known, nearest, one_of, whole
 from .images import AUGMENTS, Augment, UnreadableImage, check_files, get_augment, picture_dls, read_image
 from .loaders import DATASETS, Loaders, Task, array_dls, dataset, stratified_split, task_of
 from .scenes import DIGITS_MEAN, DIGITS_STD, Scenes, digits_arrays, digits_dls, scenes, scenes_dls
-from .sequences import grey_cifar_dls, imdb_dls, listops_dls, pathfinder_dls
+from .sequences import imdb_dls, listops_dls, pathfinder_dls, picture_rows, sequence_dls, sequence_options
 from .text import text_dls
 
 # %% ../../nbs/49_datasets.ipynb #af7dfdba
@@ -141,6 +142,20 @@ _published('pets', tvd.OxfordIIITPet, 'Oxford-IIIT Pets, 37 breeds', '3,680 → 
 _published('food101', tvd.Food101, 'Food-101, photographs of dishes', '75,750 → 25,250', 101, 224, 'JPEG, JSON lists',
            'https://data.vision.ee.ethz.ch/cvl/datasets_extra/food-101/')
 
+# %% ../../nbs/49_datasets.ipynb #49grey02
+@dataset('grey_cifar10', 'CIFAR-10 in grey, row by row', '45,000 + 5,000 → 10,000', 10, 1024, *_cifar)
+@sequence_options
+def grey_cifar_dls(
+    data_dir='data', # directory that holds the files, or will
+    download=False,  # fetch what is missing
+    verify=True,     # compare checksums?
+    **kwargs         # of sequence_dls
+)->Loaders:          # batches (ids `b 1024`, labels `b`); 257 symbols, 10 classes
+    "CIFAR-10 in grey, row by row (the arena's Image)."
+    parts, vocab = read_published(tvd.CIFAR10, 'cifar10', data_dir, ('train', 'test'), download, verify)
+    def grey(x): return picture_rows([np.asarray(Image.fromarray(o).convert('L')) for o in x])
+    return sequence_dls('grey_cifar10', {k: (grey(x), y) for k, (x, y) in _hold_out(parts, 0.1).items()}, vocab, 1024, **kwargs)
+
 # %% ../../nbs/49_datasets.ipynb #40bde8ee
 def _class_folders(d): return sorted(o.name for o in os.scandir(d) if o.is_dir() and o.name[0] != '.')
 
@@ -245,10 +260,6 @@ def get_dls(
     dls = DATASETS[name].make(**kwargs)
     dls.name = name
     return dls
-
-def datasets_table()->pd.DataFrame: # a row for each
-    "What data sets there are."
-    return pd.DataFrame({k: vars(s) for k, s in DATASETS.items()}).T.drop(columns=['make', 'options'])
 
 # %% ../../nbs/49_datasets.ipynb #7067a0f4
 #| include: false

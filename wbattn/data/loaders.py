@@ -85,9 +85,8 @@ def check_labels(
 )->Tensor: # the labels `n`
     "One label for each input, and a name for each label."
     y = torch.as_tensor(np.asarray(y), dtype=torch.long)
-    if len(y) != n: raise ValueError(f"{n} inputs, but {len(y)} labels")
-    if n and not 0 <= y.min() <= y.max() < len(vocab):
-        raise ValueError(f"labels from {y.min()} to {y.max()}; expected 0 to {len(vocab) - 1}, one per class")
+    if len(y) != n or not set(y.tolist()) <= set(range(len(vocab))):
+        raise ValueError(f"{len(y)} labels {y.unique().tolist()} for {n} inputs; expected one each, from 0 to {len(vocab) - 1}")
     return y
 
 # %% ../../nbs/40_loaders.ipynb #383096ed
@@ -107,7 +106,7 @@ class ImageArrays(Dataset):
     ):
         "New pictures as a data set like this one."
         new = ImageArrays(np.stack([np.asarray(o) for o in items]), None, self.vocab)
-        had, want = tuple(new.x.shape[1:]), tuple(self.x.shape[1:])
+        had, want = (list(o.x.shape[1:]) for o in (new, self))
         if had != want: raise ValueError(f"images of shape {had}; expected {want}")
         return new
 

@@ -52,33 +52,30 @@ class TrainAffine(AffineCoordTfm):
         super().before_call(b, split_idx)
         self.do = split_idx == 0
 
-def affine_tfms(
-    max_shift=1,     # pixels
-    max_rotate=10.,  # degrees
-    max_zoom=1.1,    # scales from 1/max_zoom to max_zoom
-    p_affine=0.75,   # probability of a rotation and of a zoom (each)
-)->list:             # fastai batch transforms
+def affine_tfm(
+    max_shift=1,    # pixels
+    max_rotate=10., # degrees, of three scans in four
+    max_zoom=1.1    # scales from 1/max_zoom to max_zoom, of three scans in four
+)->TrainAffine:     # of a batch
     "Shifts, slight rotations and zooms; background outside; no flips."
-    fs = []
-    if max_rotate:   fs.append(partial(rotate_mat, max_deg=max_rotate, p=p_affine))
-    if max_zoom > 1: fs.append(partial(zoom_mat, min_zoom=1/max_zoom, max_zoom=max_zoom, p=p_affine))
-    if max_shift:    fs.append(partial(shift_mat, max_shift=max_shift))
-    return [TrainAffine(fs, pad_mode=PadMode.Zeros, align_corners=False)] if fs else []
+    fs = [partial(rotate_mat, max_deg=max_rotate, p=.75), partial(zoom_mat, min_zoom=1/max_zoom, max_zoom=max_zoom, p=.75),
+          partial(shift_mat, max_shift=max_shift)]
+    return TrainAffine(fs, pad_mode=PadMode.Zeros, align_corners=False)
 
 # %% ../../nbs/43b_scenes.ipynb #b27991cc
 @dataset('digits', title="scikit-learn's handwritten digits", images='1,257 + 180 → 360', classes=10, size=8,
          format='comes with scikit-learn', url='https://scikit-learn.org/stable/datasets/toy_dataset.html')
-@delegates(affine_tfms)
+@delegates(affine_tfm)
 def digits_dls(
     bs=64,        # training batch size
     seed=None,    # of the order of the batches; None: drawn from Python's generator
     device=None,  # a torch device or its name; None: the GPU if there is one
     val_bs=None,  # batch size of validation and test, `4*bs` unless given
     augment=True, # shift, rotate and zoom training images
-    **kwargs      # of affine_tfms
+    **kwargs      # of affine_tfm
 )->Loaders:       # training 1,257, validation 180, test 360 scans `1 8 8`
     "scikit-learn's 1,797 handwritten digits."
-    tfms = affine_tfms(**kwargs) if augment else ()
+    tfms = [affine_tfm(**kwargs)] if augment else []
     return array_dls(digits_arrays(), range(10), bs, val_bs, tfms, DIGITS_MEAN, DIGITS_STD, seed=seed, device=device, name="digits")
 
 # %% ../../nbs/43b_scenes.ipynb #536266ed
@@ -145,10 +142,10 @@ class Scenes:
 
 @lru_cache(maxsize=6)
 def scenes(
-    part:str='train',   # 'train', 'valid' or 'test': of the scans and of the photographs' columns
-    n:int=6000,         # how many
-    seed:int=0,         # which
-    warp:float=0.,      # how much digits are turned, sheared, scaled and shifted, in [0, 0.5]; 0.15: up to about 9°
+    part='train',   # 'train', 'valid' or 'test': of the scans and of the photographs' columns
+    n=6000,         # how many
+    seed=0,         # which
+    warp=0.,        # how much digits are turned, sheared, scaled and shifted, in [0, 0.5]; 0.15: up to about 9°
 )->Scenes:
     "The first n scenes of a part; each depends on seed, part and its number."
     check_value('part', part, one_of(*COLUMNS))
@@ -170,21 +167,22 @@ class _Masked(ImageArrays):
 @dataset('scenes', title='Scenes: digits on photographs, made here', images='as many as asked for', classes=10, size=64,
          format='made of what comes with scikit-learn', url='https://scikit-learn.org/stable/datasets/toy_dataset.html')
 def scenes_dls(
-    bs:int=64,          # training batch size
-    seed:int=None,      # of the order of the batches; None: drawn from Python's generator
-    device=None,        # a torch device or its name; None: the GPU if there is one
-    val_bs:int=None,    # batch size of validation and test, `4*bs` unless given
-    n:int=6000,         # training scenes
-    held:int=None,      # validation scenes, and as many test scenes; None: a sixth of n
-    data_seed:int=0,    # which scenes
-    masks:bool=False,   # training batches have masks `b 64 64`, too
-    warp:float=0.,      # how much the digits of training scenes are turned, sheared, scaled and shifted, in [0, 0.5]
-)->Loaders:             # training, validation and test scenes `3 64 64`; their data sets have `masks`
+    bs=64,       # training batch size
+    seed=None,   # of the order of the batches; None: drawn from Python's generator
+    device=None, # a torch device or its name; None: the GPU if there is one
+    val_bs=None, # batch size of validation and test, `4*bs` unless given
+    n=6000,      # training scenes
+    held=None,   # validation scenes, and as many test scenes; None: a sixth of n
+    data_seed=0, # which scenes
+    masks=False, # training batches have masks `b 64 64`, too
+    warp=0.,     # how much the digits of training scenes are turned, sheared, scaled and shifted, in [0, 0.5]
+)->Loaders:             # training, validation and test scenes `3 64 64`
     "Scenes of digits on photographs: which digit is the largest?"
     held = max(1, n//6) if held is None else held
     parts = [scenes('train', n, data_seed, warp), *(scenes(p, held, data_seed) for p in ('valid', 'test'))]
     pairs = [(s.images.astype(np.float32)/255, s.labels) for s in parts]
     dls = array_dls(pairs, range(10), bs, val_bs, (), SCENES_MEAN, SCENES_STD, seed=seed, device=device, name='scenes')
-    if masks: dls.train.dataset = _Masked(*pairs[0], dls.vocab)
-    for dl, s in zip(dls.loaders, parts): dl.dataset.masks = torch.as_tensor(s.masks)
+    if masks:
+        dls.train.dataset = _Masked(*pairs[0], range(10))
+        dls.train_ds.masks = torch.from_numpy(parts[0].masks)
     return dls

@@ -87,10 +87,11 @@ def split_corpus(
 )->tuple:      # two texts: for training, for validation
     "Part of the documents for validation; a single document is cut."
     check_option(0 < valid < 1, 'valid', valid, "a number between 0 and 1")
+    if len(documents) == 1:
+        [(name, doc)] = documents.items()
+        at = round((1 - valid)*len(doc))
+        return {name: doc[:at]}, {name: doc[at:]}
     names = sorted(documents, key=lambda k: hashlib.sha256(k.encode()).digest())
-    if len(names) == 1:
-        at = round((1 - valid)*len(documents[names[0]]))
-        return tuple({names[0]: documents[names[0]][s]} for s in (slice(at), slice(at, None)))
     n = max(round(valid*len(names)), 1)
     return tuple({k: documents[k] for k in part} for part in (names[n:], names[:n]))
 
@@ -267,12 +268,10 @@ def _is_bins(source): return isinstance(source, (str, os.PathLike)) and (Path(so
 def _splits(source, vocab, valid):
     "For training and validation: name, tokens, record"
     if _is_bins(source): return [(f'{k}.bin', *read_bin(Path(source)/f'{k}.bin', vocab)) for k in ('train', 'val')]
-    title, read = ' + '.join(Path(p).name for p in listify(source)), []
-    for share, docs in zip((1 - valid, valid), split_corpus(read_corpus(source), valid)):
-        tokens = np.concatenate([bin_tokens(d, vocab) for d in docs.values()])
-        record = text_record(title, docs) | dict(vocab=vocab.name, tokens=len(tokens))
-        read.append((f'{share:.0%} of the documents', tokens, record))
-    return read
+    title, parts = ' + '.join(Path(p).name for p in listify(source)), split_corpus(read_corpus(source), valid)
+    tokens = [np.concatenate([bin_tokens(d, vocab) for d in docs.values()]) for docs in parts]
+    return [(f'{share:.0%} of the documents', t, text_record(title, docs) | dict(vocab=vocab.name, tokens=len(t)))
+            for share, t, docs in zip((1 - valid, valid), tokens, parts)]
 
 # %% ../../nbs/48b_text.ipynb #48bdls02
 def text_dls(
