@@ -1,15 +1,15 @@
 // Figures that answer: plain inputs, plain SVG, no library. Each function takes recorded data and returns an element.
 const NS = 'http://www.w3.org/2000/svg';
-const COLORS = ['#D55E00', '#0072B2', '#009E73', '#CC79A7', '#b58900', '#56B4E9', '#888888', '#7a5cc0', '#c0392b'];
+export const COLORS = ['#D55E00', '#0072B2', '#009E73', '#CC79A7', '#b58900', '#56B4E9', '#888888', '#7a5cc0', '#c0392b'];
 
-function el(tag, attrs = {}, ...kids) {
+export function el(tag, attrs = {}, ...kids) {
   const e = document.createElement(tag);
   for (const [k, v] of Object.entries(attrs)) e.setAttribute(k, v);
   e.append(...kids);
   return e;
 }
 
-function draw(tag, attrs = {}, ...kids) {
+export function draw(tag, attrs = {}, ...kids) {
   const e = document.createElementNS(NS, tag);
   for (const [k, v] of Object.entries(attrs)) e.setAttribute(k, v);
   e.append(...kids);
@@ -17,7 +17,7 @@ function draw(tag, attrs = {}, ...kids) {
 }
 
 // The width there is: letters stay as large on a phone, the drawing gets narrower.
-const room = () => Math.min(640, Math.max(320, document.documentElement.clientWidth - 56));
+export const room = () => Math.min(640, Math.max(320, document.documentElement.clientWidth - 56));
 
 // A labelled input that calls `ask` at every change; `say` turns its value into words.
 function slider(text, values, start, say, ask) {
@@ -101,6 +101,12 @@ export function steps(data) {
   return s.box;
 }
 
+// A membership from 0 to 1 in the colours of matplotlib's cividis.
+export function palette(t) {
+  const a = [0, 34, 78], b = [124, 123, 120], c = [253, 231, 55], m = (p, q, u) => p.map((v, i) => Math.round(v + (q[i] - v)*u));
+  return `rgb(${(t < .5 ? m(a, b, 2*t) : m(b, c, 2*t - 1)).join(',')})`;
+}
+
 // 2. Membership maps of a trained model, layer by layer and head by head.
 export function maps(data) {
   let s;
@@ -108,8 +114,6 @@ export function maps(data) {
   const digit = choice('picture', data.pictures.map((p, i) => `digit ${p.label}`), ask);
   const layer = slider('layer', range(data.layers), data.layers - 1, v => `${v + 1} of ${data.layers}`, ask);
   const head = slider('head', range(data.heads), 0, v => `${v + 1} of ${data.heads}`, ask);
-  const palette = t => { const a = [0, 34, 78], b = [124, 123, 120], c = [253, 231, 55], m = (p, q, u) => p.map((v, i) => Math.round(v + (q[i] - v)*u));
-    return `rgb(${(t < .5 ? m(a, b, 2*t) : m(b, c, 2*t - 1)).join(',')})`; };
   s = shell([digit, layer, head], () => {
     const p = data.pictures[digit.index], g = data.grid, small = room() < 640, S = small ? (room() - 60)/3/g : 26, svg = draw('svg', {viewBox: `0 0 ${3*g*S + 60} ${g*S + 30}`, width: 3*g*S + 60, height: g*S + 30, role: 'img', 'font-size': 13,
       'aria-label': 'A digit, the membership of its tokens in the chosen head, and the head that each token belongs to most'});

@@ -8,7 +8,7 @@ from pathlib import Path
 from PIL import Image
 from timm.data import ImageNetInfo
 from torch import nn
-from wbattn.checks import known
+from wbattn.numerics import known
 from wbattn.models import create
 
 def tiny_image(

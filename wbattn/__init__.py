@@ -15,19 +15,16 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from wbattn.rates import (coding_rate, effective_rank, partition_rate, rate_reduction, spectrum_cdf, subspace_rate,
-        variational_rate)
-    from wbattn.toy import correlated_line, union_of_subspaces
+    from wbattn.rates import (coding_rate, correlated_line, effective_rank, partition_rate, rate_reduction, spectrum_cdf,
+        subspace_rate, union_of_subspaces, variational_rate)
     from wbattn.testing import assert_close, assert_same_op, check_operator, expect_fail
     from wbattn.forms import use
     from wbattn.ops.redunet import ReduLayer, ReduNet, compression_operators, expansion_operator
-    from wbattn.ops.crate import ISTA, MSSA, subspace_attention
-    from wbattn.ops.tssa import TSSA, token_statistics_attention, tssa_membership
-    from wbattn.ops.causal import CausalTSSA, causal_token_statistics_attention
+    from wbattn.ops.tssa import CausalTSSA, TSSA, causal_token_statistics_attention, token_statistics_attention, tssa_membership
     from wbattn.ops.basis import cholesky_basis, ridge_project, sketch
     from wbattn.ops.eca import Compress, ECAttention, Expand, compress, eca_membership, expand
     from wbattn.ops.dmsa import DMSA, soft_threshold
-    from wbattn.ops.attention import XCA, SoftmaxAttention
+    from wbattn.ops.attention import ISTA, MSSA, SoftmaxAttention, XCA, subspace_attention
     from wbattn.models import create, list_models, load_model, save_model
     from wbattn.losses import CodingRateLoss, RateReductionLoss, SimDINOLoss
     from wbattn.models.merging import MergePlan, TokenMerger, bipartite_plan, window_plan

@@ -14,7 +14,7 @@ from PIL import Image
 from timm.utils import unwrap_model
 from torch import Tensor, nn
 from typing import NamedTuple
-from ..checks import check_option
+from ..numerics import check_option
 from .measure import (QUANTITIES, MissingQuantity, Quantity, attention_kinds, attention_layers,
     cls_attention, head_diversity, lacks, layer_rates, layer_sparsity, layer_spectra, memberships, model_name, operators, run_model,
     step_sizes, subspace_coherence, subspace_overlap)

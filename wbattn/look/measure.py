@@ -18,10 +18,9 @@ from timm.models.xcit import ClassAttn, XCA as TimmXCA
 from timm.utils import AttentionExtract, unwrap_model
 from torch import Tensor, nn
 from typing import Callable, NamedTuple
-from ..checks import check_value, known, one_of
-from ..numerics import widen
+from ..numerics import check_value, known, one_of, widen
 from ..ops.attention import SoftmaxAttention
-from ..ops.crate import ISTA, MSSA
+from ..ops.attention import ISTA, MSSA
 from ..rates import coding_rate, effective_rank, spectrum_cdf, subspace_rate, variational_rate
 
 # %% ../../nbs/61_measure.ipynb #c84c8901

@@ -16,13 +16,13 @@ from timm.layers import Mlp, resample_abs_pos_embed
 from timm.models._features import feature_take_indices
 from timm.models.xcit import ClassAttentionBlock, PositionalEncodingFourier
 from torch import Tensor, nn
-from ..ops.crate import ISTA, MSSA
+from ..numerics import check_option, known
 from ..ops.dmsa import DMSA
-from ..ops.attention import SoftmaxAttention, XCA
+from ..ops.attention import ISTA, MSSA, SoftmaxAttention, XCA
 from ..ops.eca import ECAttention
 from ..ops.tssa import TSSA
-from wbattn.models.layers import (Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed, TimmModel, check_pool,
-    check_sizes, rename)
+from wbattn.models.layers import (Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed, TimmModel, check_sizes,
+    pools, rename)
 
 # %% ../../nbs/31_transformer.ipynb #c6bc8939
 attn_layers = dict(eca=ECAttention, tssa=TSSA, dmsa=DMSA, mssa=MSSA, softmax=SoftmaxAttention, xca=XCA)
@@ -33,16 +33,10 @@ def _token_mlp(
     bias:bool=True, # of both linear maps
 )->nn.Module:
     "Two linear maps and a GELU."
-    if ratio*dim < 1: raise ValueError(f"mlp_ratio must be at least 1/{dim}, got {ratio}")
+    check_option(ratio*dim >= 1, 'mlp_ratio', ratio, f'at least 1/{dim}')
     return Mlp(dim, int(dim*ratio), bias=bias)
 
 mlp_layers = dict(mlp=_token_mlp, ista=ISTA, none=None)
-
-def _lookup(kind, name, known):
-    "The constructor behind a name; a callable, or None where that is known, stands for itself."
-    if callable(name) or (name is None and 'none' in known): return name
-    if name in known: return known[name]
-    raise ValueError(f"{kind} must be one of {', '.join(map(repr, known))} or a callable, got {name!r}")
 
 # %% ../../nbs/31_transformer.ipynb #3dcb995a
 def block_halves(
@@ -50,12 +44,16 @@ def block_halves(
     mlp,          # second half: a name in `mlp_layers`, a constructor, or None
     dim,          # width of a token
     num_heads,    # heads
-    mlp_residual, # add the second half's output to its input? None: yes, but for ISTA
     kwargs,       # `mlp_*`: of the second half, without `mlp_`; others: of the operator
     layers=attn_layers # names of operators
 ):
     "A function of a block's index that makes its operator and its second half."
-    attn, mlp = _lookup('attn', attn, layers), _lookup('mlp', mlp, mlp_layers)
+    if not callable(attn):
+        known(attn, layers, 'attn must be a callable or a known name, got')
+        attn = layers[attn]
+    if mlp is not None and not callable(mlp):
+        known(mlp, mlp_layers, 'mlp must be a callable or a known name, got')
+        mlp = mlp_layers[mlp]
     of_mlp = {k.removeprefix('mlp_'): v for k, v in kwargs.items() if k.startswith('mlp_')}
     of_attn = {k: v for k, v in kwargs.items() if not k.startswith('mlp_')}
     if mlp is None and of_mlp: raise TypeError(f"a block without mlp takes none of its arguments, got {[*of_mlp]}")
@@ -64,24 +62,26 @@ def block_halves(
         for m in first.modules():
             if isinstance(getattr(m, 'seed', None), int): m.seed = 1000*m.seed + index
         second = None if mlp is None else mlp(dim=dim, **of_mlp)
-        residual = not isinstance(second, ISTA) if mlp_residual is None else mlp_residual
-        return dict(attn=first, mlp=second, mlp_residual=residual)
+        return dict(attn=first, mlp=second, mlp_residual=not isinstance(second, ISTA))
     return halves
 
 # %% ../../nbs/31_transformer.ipynb #53369a99
 def _make_stem(stem, extra_convs, sizes, norm_layer):
     "The stem of that name; `sizes` are image, patch, channels, width."
-    if stem == 'linear' and not extra_convs: return LinearPatchEmbed(*sizes, norm_layer=norm_layer)
-    if stem in ('conv', 'deep'):
-        return ConvPatchEmbed(*sizes, extra_convs=extra_convs, grid_convs=2*(stem == 'deep'))
-    raise ValueError(f"stem must be 'conv', 'deep', or without extra_convs 'linear', got {stem!r} with {extra_convs}")
+    known(stem, ('conv', 'deep', 'linear'), 'unknown stem')
+    if stem == 'linear': return LinearPatchEmbed(*sizes, norm_layer=norm_layer)
+    return ConvPatchEmbed(*sizes, extra_convs=extra_convs, grid_convs=2*(stem == 'deep'))
 
 def _make_positions(pos_embed, dim, grid, num_prefix):
     "The positions of that name, for a grid."
+    known(pos_embed, ('fourier', 'learned', 'none'), 'unknown pos_embed')
     if pos_embed == 'fourier': return PositionalEncodingFourier(dim=dim)
-    if pos_embed == 'learned': return LearnedPositions(grid, dim, num_prefix)
-    if pos_embed == 'none': return None
-    raise ValueError(f"pos_embed must be 'fourier', 'learned' or 'none', got {pos_embed!r}")
+    return LearnedPositions(grid, dim, num_prefix) if pos_embed == 'learned' else None
+
+# %% ../../nbs/31_transformer.ipynb #cd6972b2
+def _class_attention(dim, num_heads, depth, norm_layer):
+    "A layer of class attention behind `depth` blocks."
+    return ClassAttentionBlock(dim, num_heads, qkv_bias=True, eta=1. if depth <= 12 else 1e-5, tokens_norm=True, norm_layer=norm_layer)
 
 # %% ../../nbs/31_transformer.ipynb #bd042023
 class WhiteBoxTransformer(TimmModel):
@@ -101,7 +101,6 @@ class WhiteBoxTransformer(TimmModel):
         depth:int=12,                      # number L of blocks
         num_heads:int=8,                   # number K of subspaces; also the heads of class attention
         cls_attn_layers:int=2,             # after the blocks; 0: the class token joins before the first block
-        mlp_residual:bool|None=None,       # add the second half's output to its input; None: yes, but for ISTA
         init_values:float|None=None,       # start of the blocks' LayerScale; None or 0: without
         drop_rate:float=0.,                # dropout before the head
         drop_path_rate:float=0.,           # stochastic depth, the same in every block
@@ -110,27 +109,24 @@ class WhiteBoxTransformer(TimmModel):
         extra_convs:int=0,                 # stride-1 convolutions in front of a 'conv' stem, for tiny images
         pos_embed:str='fourier',           # 'fourier', 'learned' (a table for the nominal grid) or 'none'
         init_std:float|None=.02,           # of linear maps and tokens; None: PyTorch's own, standard normal tokens
-        device=None, dtype=None,           # of the parameters
         **kwargs                           # `mlp_*`: of the second half, without `mlp_`; others: of the operator
     ):
         super().__init__()
         check_sizes(embed_dim, num_heads, depth=depth, cls_attn_layers=cls_attn_layers, num_classes=num_classes)
         self.embed_dim = self.num_features = self.head_hidden_size = embed_dim
         self.depth, self.num_heads, self.num_classes, self.in_chans = depth, num_heads, num_classes, in_chans
-        self.global_pool, self.init_std, self.cls_first = check_pool(global_pool), init_std, cls_attn_layers == 0
+        known(global_pool, pools, 'unknown global_pool')
+        self.global_pool, self.init_std, self.cls_first = global_pool, init_std, cls_attn_layers == 0
         self.patch_embed = _make_stem(stem, extra_convs, (img_size, patch_size, in_chans, embed_dim), norm_layer)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, embed_dim))
         self.pos_embed = _make_positions(pos_embed, embed_dim, self.patch_embed.grid_size, int(self.cls_first))
-        halves = block_halves(attn, mlp, embed_dim, num_heads, mlp_residual, kwargs)
+        halves = block_halves(attn, mlp, embed_dim, num_heads, kwargs)
         block = partial(Block, embed_dim, norm_layer=norm_layer, drop_path=drop_path_rate, init_values=init_values)
         self.blocks = nn.ModuleList([block(**halves(i)) for i in range(depth)])
-        reader = partial(ClassAttentionBlock, embed_dim, num_heads, qkv_bias=True, eta=1. if depth <= 12 else 1e-5,
-            tokens_norm=True, norm_layer=norm_layer)
-        self.cls_attn_blocks = nn.ModuleList([reader() for _ in range(cls_attn_layers)])
-        self.head_drop = nn.Dropout(drop_rate)
+        readers = [_class_attention(embed_dim, num_heads, depth, norm_layer) for _ in range(cls_attn_layers)]
+        self.cls_attn_blocks, self.head_drop = nn.ModuleList(readers), nn.Dropout(drop_rate)
         self.norm, self.head = norm_layer(embed_dim), self._make_head(num_classes)
         self.init_weights()
-        self.to(device=device, dtype=dtype)
 
 # %% ../../nbs/31_transformer.ipynb #282d7226
 @patch(as_prop=True)
@@ -229,7 +225,7 @@ def forward_intermediates(self:WhiteBoxTransformer,
     intermediates_only:bool=False,     # return the list alone
 )->list[Tensor]|tuple[Tensor, list[Tensor]]: # final features and the blocks' outputs
     "The patch tokens after each block asked for."
-    if output_fmt not in ('NCHW', 'NLC'): raise ValueError(f"output_fmt must be 'NCHW' or 'NLC', got {output_fmt!r}")
+    known(output_fmt, ('NCHW', 'NLC'), 'unknown output_fmt')
     take, last = feature_take_indices(len(self.blocks), indices)
     x, (h, w) = self.embed(x)
     outs = []
