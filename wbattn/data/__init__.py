@@ -20,7 +20,7 @@ from torchvision.datasets.folder import IMG_EXTENSIONS, make_dataset
 from PIL import Image
 from unittest.mock import patch as replaced
 from fastai.data.core import DataLoaders, Datasets
-from ..checks import check_option, check_value, known, nearest, one_of, whole
+from ..numerics import check_option, check_value, known, nearest, one_of, whole
 from .images import AUGMENTS, Augment, UnreadableImage, check_files, get_augment, picture_dls, read_image
 from .loaders import DATASETS, Loaders, Task, array_dls, dataset, stratified_split, task_of
 from .scenes import DIGITS_MEAN, DIGITS_STD, Scenes, digits_arrays, digits_dls, scenes, scenes_dls

@@ -24,7 +24,7 @@ from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD, create_transf
 from timm.data.auto_augment import NAME_TO_OP, posterize
 from timm.data.distributed_sampler import RepeatAugSampler
 from timm.data.random_erasing import RandomErasing
-from ..checks import SHARE, check_value, known, one_of, whole
+from ..numerics import SHARE, check_value, known, one_of, whole
 from .loaders import Loaders, as_loaders, check_labels, picture_task
 
 # %% ../../nbs/41_images.ipynb #f52f6ce4

@@ -19,7 +19,7 @@ from fastai.data.transforms import Category, CategoryMap, Normalize, get_c
 from fastai.losses import CrossEntropyLossFlat
 from fastai.torch_core import TensorCategory, TensorImage, TensorImageBW, default_device
 import fastai.vision.data, fastai.vision.learner  # noqa: F401, how fastai draws images and results
-from ..checks import check_value, whole
+from ..numerics import check_value, whole
 
 # %% ../../nbs/40_loaders.ipynb #edbc33d5
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from torch import Tensor
 from fastcore.meta import delegates
 from fastai.vision.augment import AffineCoordTfm, PadMode, rotate_mat, zoom_mat
-from ..checks import check_option, check_value, one_of, whole
+from ..numerics import check_option, check_value, one_of, whole
 from .loaders import ImageArrays, Loaders, array_dls, dataset, stratified_split
 
 # %% ../../nbs/43b_scenes.ipynb #4d023d45

@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw
 from torch.nn.utils.rnn import pad_sequence
 from fastcore.basics import chunked
 from fastcore.meta import delegates
-from ..checks import check_option, check_value, whole
+from ..numerics import check_option, check_value, whole
 from .loaders import Dataset, Loaders, Task, as_loaders, dataset
 
 # %% ../../nbs/48c_sequences.ipynb #cef6bb85

@@ -17,9 +17,8 @@ from fastai.data.transforms import get_files
 from fastai.losses import CrossEntropyLossFlat
 from fastcore.basics import listify
 from fastcore.meta import delegates
-from ..checks import check_option, check_value, known, whole
+from ..numerics import check_option, check_value, known, splitmix64, whole
 from .loaders import BatchDL, Loaders, Task, as_loaders, dataset
-from ..numerics import splitmix64
 
 # %% ../../nbs/48b_text.ipynb #643580cc
 def text_record(
