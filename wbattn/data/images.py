@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/41_images.ipynb #11f3bd8d
 import re
-import numpy as np, torch
+import numpy as np
 import torchvision.transforms as tvt
 from dataclasses import dataclass, replace
 from pathlib import Path
