@@ -169,18 +169,32 @@ export function cost(data) {
   return s.box;
 }
 
-// Buttons that show the claims of one verdict only, or all.
+// Buttons that show the claims of one paper, of one verdict, or all; papers that have none of them step back.
 export function verdicts(names) {
-  const rows = () => [...document.querySelectorAll('main table tr')].filter(r => r.querySelector('.verdict'));
-  const buttons = ['all', ...names].map(name => {
-    const b = el('button', {class: 'btn btn-sm btn-outline-secondary', type: 'button'}, name);
-    b.addEventListener('click', () => {
-      for (const r of rows()) r.style.display = name == 'all' || r.querySelector('.verdict').textContent == name ? '' : 'none';
-      for (const other of buttons) other.classList.toggle('active', other == b);
-    });
+  const rows = [...document.querySelectorAll('main table tr')].filter(r => r.querySelector('.verdict'));
+  const verdict = r => r.querySelector('.verdict').textContent, section = r => r.closest('section'), paper = r => section(r).querySelector('h3').textContent;
+  const chosen = {paper: 'all', verdict: 'all'}, of = {paper, verdict}, told = el('p', {role: 'status'});
+  const fits = (r, kinds) => kinds.every(k => chosen[k] == 'all' || of[k](r) == chosen[k]), groups = [];
+  const update = () => {
+    for (const r of rows) r.style.display = fits(r, ['paper', 'verdict']) ? '' : 'none';
+    for (const e of new Set(rows.map(section))) e.style.display = rows.some(r => section(r) == e && !r.style.display) ? '' : 'none';
+    for (const [kind, name, b] of groups) {
+      const other = kind == 'paper' ? 'verdict' : 'paper', n = rows.filter(r => fits(r, [other]) && (name == 'all' || of[kind](r) == name)).length;
+      b.textContent = `${name} ${n}`;
+      b.classList.toggle('active', chosen[kind] == name);
+      b.setAttribute('aria-pressed', chosen[kind] == name);
+    }
+    told.textContent = `${rows.filter(r => !r.style.display).length} of ${rows.length} claims`;
+  };
+  const buttons = (kind, values) => el('div', {class: 'ask choose', role: 'group', 'aria-label': kind}, ...['all', ...values].map(name => {
+    const b = el('button', {class: 'btn btn-sm btn-outline-primary', type: 'button'});
+    b.addEventListener('click', () => { chosen[kind] = name; update(); });
+    groups.push([kind, name, b]);
     return b;
-  });
-  return el('div', {class: 'ask'}, ...buttons);
+  }));
+  const box = el('div', {}, buttons('paper', [...new Set(rows.map(paper))]), buttons('verdict', names), told);
+  update();
+  return box;
 }
 
 // Where these figures run, their still pictures are not needed.
