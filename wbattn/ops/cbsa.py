@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 from einops import einsum
 from fastcore.basics import patch
-from ..numerics import check_sizes, check_tokens, log_sizes, no_autocast, refuse_mask, widen
+from ..numerics import check_sizes, log_sizes, no_autocast, refuse_mask, widen
 from .attention import ProjectedAttention
 
 # %% ../../nbs/17_cbsa.ipynb #61873542
