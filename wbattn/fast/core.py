@@ -6,14 +6,13 @@
 __all__ = []
 
 # %% ../../nbs/29_core.ipynb #554b19f7
-import ctypes, math
+import ctypes
 from functools import lru_cache, wraps
 from pathlib import Path
 from threading import Thread
 import torch
 from torch import Tensor
 from torch.library import custom_op
-from torch.utils.flop_counter import flop_registry, register_flop_formula
 from .. import fast as folder
 from ..forms import Unfit, fast
 from ..numerics import check_sizes, plain_grad, widen
@@ -85,7 +84,7 @@ def _for_c(w, arg):
 # %% ../../nbs/29_core.ipynb #3b5e9d21
 _space = 'wbattn' if __name__.startswith('wbattn.') else 'wbattn_page'   # a page run as such must not replace the library's
 
-def _operation(schema, sums):
+def _operation(schema):
     "Declare `allocate`, which allocates the output, as the operation of C that fills it; `schema` as PyTorch writes it"
     def declare(allocate):
         name = allocate.__name__.strip('_')
@@ -97,9 +96,6 @@ def _operation(schema, sums):
             return made
         op = custom_op(f'{_space}::{name}', run, mutates_args=(), device_types='cpu', schema=schema)
         op.register_fake(allocate)
-        packet = getattr(getattr(torch.ops, _space), name)
-        flop_registry.pop(packet, None)
-        register_flop_formula(packet)(lambda w, second, *rest, **more: 2*sums*math.prod(w)*(second[-2]//w[1]))
         return op
     return declare
 
@@ -123,10 +119,10 @@ def _codes_and_members(w):
 
 def _doubles(w, *shape): return w.new_empty(w.shape[0], *shape, dtype=torch.float64)
 
-@_operation('(Tensor w, Tensor temp, Tensor? size) -> (Tensor, Tensor, Tensor)', 3)
+@_operation('(Tensor w, Tensor temp, Tensor? size) -> (Tensor, Tensor, Tensor)')
 def _tssa(w, temp, size): return *_codes_and_members(w), _doubles(w, (2*w.shape[3] + 1)*w.shape[1])
 
-@_operation('(Tensor w, Tensor temp, Tensor? size, Tensor g, Tensor Pi, Tensor kept) -> (Tensor, Tensor, Tensor)', 4)
+@_operation('(Tensor w, Tensor temp, Tensor? size, Tensor g, Tensor Pi, Tensor kept) -> (Tensor, Tensor, Tensor)')
 def _tssa_grad(w, temp, size, g, Pi, kept):
     dw, lam = _codes_and_members(w)
     return dw, _doubles(w, w.shape[1]), lam
@@ -137,14 +133,14 @@ def _(ctx, g, w, temp, size, Pi, kept):
     return dw, dtemp.sum(0).unsqueeze(1).to(temp.dtype), None
 
 # %% ../../nbs/29_core.ipynb #6388dbfb
-@_operation('(Tensor w, Tensor temp, Tensor? bias, Tensor? rate, Tensor? before) -> (Tensor, Tensor, Tensor, Tensor)', 3)
+@_operation('(Tensor w, Tensor temp, Tensor? bias, Tensor? rate, Tensor? before) -> (Tensor, Tensor, Tensor, Tensor)')
 def _causal_tssa(w, temp, bias, rate, before):
     b, h, n, p = w.shape
     size = 2*h*p + h
     return *_codes_and_members(w), w.new_empty(b*((n + _block - 1)//_block), size), _doubles(w, size)
 
 @_operation('(Tensor w, Tensor temp, Tensor? bias, Tensor? rate, Tensor g, Tensor Pi, Tensor starts, bool by_rate)'
-            ' -> (Tensor, Tensor, Tensor, Tensor)', 8)
+            ' -> (Tensor, Tensor, Tensor, Tensor)')
 def _causal_tssa_grad(w, temp, bias, rate, g, Pi, starts, by_rate):
     return *_codes_and_members(w), _doubles(w, w.shape[1]), _doubles(w, w.shape[1])
 
@@ -159,10 +155,10 @@ def _(ctx, g, w, temp, bias, rate, before, Pi, starts, after):
     return dw, dtemp, None if bias is None else temp*lam.sum(0, keepdim=True), drate.sum(0) if by_rate else None, None
 
 # %% ../../nbs/29_core.ipynb #46b7e270
-@_operation('(Tensor w, Tensor Pi, Tensor mask, Tensor? size) -> (Tensor, Tensor)', 1)
+@_operation('(Tensor w, Tensor Pi, Tensor mask, Tensor? size) -> (Tensor, Tensor)')
 def _dmsa(w, Pi, mask, size): return _codes_and_members(w)[0], _doubles(w, (w.shape[3] + 1)*w.shape[1])
 
-@_operation('(Tensor w, Tensor Pi, Tensor mask, Tensor? size, Tensor g, Tensor kept) -> (Tensor, Tensor, Tensor)', 3)
+@_operation('(Tensor w, Tensor Pi, Tensor mask, Tensor? size, Tensor g, Tensor kept) -> (Tensor, Tensor, Tensor)')
 def _dmsa_grad(w, Pi, mask, size, g, kept): return *_codes_and_members(w), _doubles(w, w.shape[1])
 
 @_differentiate(_dmsa, decoupled_attention.plain)
@@ -171,10 +167,10 @@ def _(ctx, g, w, Pi, mask, size, kept):
     return dw, dPi, dmask.to(mask.dtype), None
 
 # %% ../../nbs/29_core.ipynb #7a1f0c43
-@_operation('(Tensor x, Tensor W, Tensor base) -> Tensor', 1)
+@_operation('(Tensor x, Tensor W, Tensor base) -> Tensor')
 def _rotary(x, W, base): return x.new_empty(x.shape[0], x.shape[2], W.shape[0]).mT
 
-@_operation('(Tensor x, Tensor W, Tensor base, Tensor g) -> (Tensor, Tensor)', 2)
+@_operation('(Tensor x, Tensor W, Tensor base, Tensor g) -> (Tensor, Tensor)')
 def _rotary_grad(x, W, base, g): return _codes_and_members(x)[0], _doubles(x, *W.shape)
 
 @_differentiate(_rotary, lambda x, W, base: rotary_scores.plain(x.squeeze(1), W, base))

@@ -99,24 +99,25 @@ def load_correction(
     return correction.eval()
 
 # %% ../../nbs/35_corrections.ipynb #8ebb8c2a
-scored = {SoftmaxAttention: 3, MSSA: 1, Attention: 3}   # attention that forms scores → maps of a token in its `qkv`
+scored = SoftmaxAttention, MSSA, Attention   # attention that forms scores
 
 def queries_keys_values(
     attn:nn.Module, # of a class in `scored`
     z:Tensor,       # normed tokens `b n d`
 )->tuple:           # three of `b h n p`
     "What attention makes of its tokens; of MSSA's one map three times the same."
-    parts = rearrange(attn.qkv(z), 'b n (t h p) -> t b h n p', t=scored[type(attn)], h=attn.num_heads)
-    q, k, v = parts.expand(3, *parts.shape[1:])
-    return (attn.q_norm(q), attn.k_norm(k), v) if isinstance(attn, Attention) else (q, k, v)
+    if not isinstance(attn, Attention):
+        q, *kept = attn._heads(z)
+        return q, *(kept or (q, q))
+    q, k, v = rearrange(attn.qkv(z), 'b n (t h p) -> t b h n p', t=3, h=attn.num_heads)
+    return attn.q_norm(q), attn.k_norm(k), v
 
 def _finish(attn, z, y):
-    "From what was gathered `b n h·p` to the update `b n d`"
-    if isinstance(attn, Attention):
-        y = attn.norm(y)
-        if attn.gate is not None: y = y*attn.gate(z).sigmoid()
-    tied = getattr(attn, 'tied', False)
-    return attn.proj_drop(F.linear(y, attn.qkv.weight.mT) if tied else attn.proj(y))
+    "From what was gathered `b h n p` to the update `b n d`"
+    if not isinstance(attn, Attention): return attn._out(y)
+    y = attn.norm(rearrange(y, 'b h n p -> b n (h p)'))
+    if attn.gate is not None: y = y*attn.gate(z).sigmoid()
+    return attn.proj_drop(attn.proj(y))
 
 # %% ../../nbs/35_corrections.ipynb #7b89b17c
 def _carried(attn, z, source, weighs):
@@ -139,7 +140,7 @@ def attend_merged(
     q, k, v = queries_keys_values(attn, z)
     drop = getattr(attn.attn_drop, 'p', attn.attn_drop) if attn.training else 0.
     y = F.scaled_dot_product_attention(q, k, v, None if mask is None else mask.to(q.dtype), drop)
-    return _finish(attn, z, rearrange(y, 'b h n p -> b n (h p)')), k
+    return _finish(attn, z, y), k
 
 # %% ../../nbs/35_corrections.ipynb #fe31198a
 def check_fit(

@@ -6,7 +6,6 @@
 __all__ = ['rules', 'MergePlan', 'window_plan', 'bipartite_plan', 'threshold_plan', 'MergeState', 'TokenMerger', 'Trace']
 
 # %% ../../nbs/36_merger.ipynb #58d378e7
-import inspect
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,7 @@ from torch import Tensor, nn
 from .corrections import Correction, attend_merged, check_fit, load_correction, scored
 from .layers import second_half
 from .transformer import WhiteBoxTransformer
-from ..numerics import check_sizes, widen
+from ..numerics import check_option, check_sizes, known, widen
 
 # %% ../../nbs/36_merger.ipynb #a722dd1a
 @dataclass(frozen=True)
@@ -48,6 +47,7 @@ def sum(self:MergePlan,
     out = flat.new_zeros(b*self.slots, flat.shape[1]).index_add_(0, slot.flatten(), flat)
     return out.reshape(b, self.slots, *x.shape[2:]).to(x.dtype)
 
+# %% ../../nbs/36_merger.ipynb #4cc5be44
 @patch
 def sizes(self:MergePlan,
     sizes:Tensor|None=None,  # how many tokens each row stands for `b n`; 1 unless given
@@ -55,6 +55,7 @@ def sizes(self:MergePlan,
     "How many tokens each slot stands for."
     return self.sum(torch.ones(self.assign.shape, device=self.assign.device) if sizes is None else sizes)
 
+# %% ../../nbs/36_merger.ipynb #f5d8f6ec
 @patch
 def merge(self:MergePlan,
     x:Tensor,                # rows `b n …`
@@ -77,6 +78,7 @@ def unmerge(self:MergePlan,
     self._check(y, self.slots, 'slots')
     return y[torch.arange(len(y), device=y.device).unsqueeze(1), self.assign]
 
+# %% ../../nbs/36_merger.ipynb #14f2dfe9
 @patch
 def compose(self:MergePlan,
     later:MergePlan,  # of the slots of this one
@@ -89,25 +91,18 @@ def compose(self:MergePlan,
 @torch.no_grad()
 def _match(metric, protected, sizes, window):
     "For each A, the cosine with its best partner, and that one's place among B `b a`"
-    n = metric.shape[1] - protected
-    if window is not None and window < 2: raise ValueError(f'a window must hold two tokens or more, got {window}')
-    if n < 2:
-        raise ValueError(f'of {metric.shape[1]} tokens at most {metric.shape[1] - 2} can be protected, got {protected}')
-    rows = F.normalize(widen(metric)[:, protected:], dim=-1)
+    rows, n = F.normalize(widen(metric)[:, protected:], dim=-1), metric.shape[1] - protected
+    filled = rows.new_ones(1, n) > 0 if sizes is None else check_sizes(sizes, metric)[:, protected:] > 0
     a, c = n - n//2, n//2
     w = a if window is None else min(a, (window + 1)//2)                  # so many of A, and of B, are in a window
     whole = -(-a//w)*w
     def windows(t): return rearrange(F.pad(t, (0, 0, 0, whole - t.shape[1])), 'b (k w) d -> b k w d', w=w)
-    A, B = windows(rows[:, ::2]), windows(rows[:, 1::2])
-    there = torch.arange(whole, device=rows.device) < c                   # of B
-    if sizes is not None:
-        filled = check_sizes(sizes, metric)[:, protected:] > 0
-        there = there & F.pad(filled[:, 1::2], (0, whole - c))
-    near = (A @ B.mT).masked_fill(~there.view(-1, whole//w, 1, w), -torch.inf)
-    score, best = near.max(-1)
+    near = windows(rows[:, ::2]) @ windows(rows[:, 1::2]).mT
+    there = rearrange(F.pad(filled[:, 1::2], (0, whole - c)), 'b (k w) -> b k 1 w', w=w)
+    score, best = near.masked_fill(~there, -torch.inf).max(-1)
     best = best + torch.arange(0, whole, w, device=rows.device).unsqueeze(1)
     score, best = score.flatten(1)[:, :a], best.flatten(1)[:, :a].clamp_max(c - 1)
-    return (score if sizes is None else score.masked_fill(~filled[:, ::2], torch.inf)), best
+    return score.masked_fill(~filled[:, ::2], torch.inf), best
 
 # %% ../../nbs/36_merger.ipynb #87e08d25
 def _places(partner, n, protected, split):
@@ -129,14 +124,14 @@ def window_plan(
     sizes:Tensor|None=None,  # how many tokens each row stands for `b n`; those of size 0 are padding
 )->MergePlan:
     "Merge the r most similar pairs that lie in one window: linear in n."
-    (b, n), most = metric.shape[:2], (metric.shape[1] - protected)//2
-    if not isinstance(r, int) or not 0 <= r <= most:
-        raise ValueError(f'r must be a whole number from 0 to {most}, half of the tokens that may merge, got {r!r}')
-    if r == 0: return MergePlan(torch.arange(n, device=metric.device).expand(b, n), n)
+    n = metric.shape[1]
+    most = (n - protected)//2
+    check_option(isinstance(r, int) and 0 <= r <= most, 'r', r, f'a whole number from 0 to {most}, half of what may merge')
     score, best = _match(metric, protected, sizes, window)
-    rank = score.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)     # of equals the first first
+    rank = score.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
     return MergePlan(_places(torch.where(rank < r, best, -1), n, protected, window is None), n - r)
 
+# %% ../../nbs/36_merger.ipynb #b22ab75b
 def bipartite_plan(
     metric:Tensor,           # what is compared `b n d`; only directions count
     r:int,                   # how many tokens to merge away, 0 … (n − protected) // 2
@@ -183,21 +178,15 @@ known_parts = {VisionTransformer: _vit, VisionTransformerDistilled: _vit + ' dis
     Attention: 'qkv q_norm k_norm attn_drop norm gate proj proj_drop',
     TimmBlock: 'norm1 attn ls1 drop_path1 norm2 mlp ls2 drop_path2'}
 
-def _refuse(m, why): raise ValueError(f'{type(m).__name__} can not be merged: {why}')
-
 def check_mergeable(
     model:nn.Module,   # to be merged
 ):
     "Raise `ValueError`, saying why, for a model that the walker can't walk through."
-    if isinstance(model, WhiteBoxTransformer):
-        for attn in (b.attn for b in model.blocks):
-            if type(attn) not in scored and 'sizes' not in inspect.signature(attn.forward).parameters:
-                _refuse(attn, 'its forward takes no sizes')
-        return
+    if isinstance(model, WhiteBoxTransformer): return
     def check(m):
-        if type(m) not in known_parts: _refuse(m, "models of wbattn.models can, and timm's plain ViT and DeiT")
-        own = {*m._modules, *m._parameters} - set(known_parts[type(m)].split())
-        if own: _refuse(m, f'it has parts that are not known: {sorted(own)}')
+        own = {*m._modules, *m._parameters} - set(known_parts.get(type(m), '').split())
+        if own: raise ValueError(f'{type(m).__name__} can not be merged, as wbattn.models and plain ViT and DeiT can: '
+                                 f'it has parts that are not known: {sorted(own)}')
     check(model)
     for block in model.blocks: check(block), check(block.attn)
 
@@ -209,8 +198,8 @@ def _arch(model):
 def _per_layer(r, depth):
     "Tokens to merge away in each layer"
     rs = list(r) if isinstance(r, (list, tuple)) else [r]*depth
-    if len(rs) != depth: raise ValueError(f'r lists {len(rs)} numbers for {depth} layers')
-    if not all(isinstance(v, int) and v >= 0 for v in rs): raise ValueError(f'r must be whole numbers ≥ 0, got {r!r}')
+    right = len(rs) == depth and all(isinstance(v, int) and v >= 0 for v in rs)
+    check_option(right, 'r', r, f'a whole number ≥ 0, or a list of {depth}')
     return rs
 
 # %% ../../nbs/36_merger.ipynb #5d9c59c6
@@ -231,16 +220,13 @@ class TokenMerger(nn.Module):
         check_mergeable(model)
         attn, depth = model.blocks[0].attn, len(model.blocks)
         metrics = ('keys', 'input') if type(attn) in scored else ('input',)
-        if metric not in (None, *metrics):
-            raise ValueError(f"metric must be one of {metrics} for {type(attn).__name__}, got {metric!r}")
-        if not callable(plan) and plan not in rules:
-            raise ValueError(f"plan must be {', '.join(map(repr, rules))} or a function, got {plan!r}")
-        if tau is not None and not (isinstance(tau, (int, float)) and -1 <= tau <= 1):
-            raise ValueError(f'tau must be a cosine in [-1, 1], got {tau!r}')
-        if tau is not None and not weigh_pool:
-            raise ValueError('weigh_pool=False goes with r, not with tau: padding would count')
+        check_option(metric in (None, *metrics), 'metric', metric, f'one of {metrics} for {type(attn).__name__}')
+        if not callable(plan): known(plan, rules, 'plan must be a function or a known name, got')
+        by_tau = isinstance(tau, (int, float))
+        check_option(tau is None or by_tau and -1 <= tau <= 1, 'tau', tau, 'a cosine in [-1, 1]')
+        check_option(weigh_pool or not by_tau, 'weigh_pool', weigh_pool, 'True with tau, or padding would count')
         self.model, self.rs, self.tau, self.weigh_pool = model, _per_layer(r, depth), tau, weigh_pool
-        self.metric, self.rule = metric or metrics[0], plan if callable(plan) else rules[plan][tau is not None]
+        self.metric, self.rule = metric or metrics[0], plan if callable(plan) else rules[plan][by_tau]
         if isinstance(correction, str):
             is_file = Path(correction).is_file()
             heads = getattr(attn, 'num_heads', 1)
@@ -248,8 +234,6 @@ class TokenMerger(nn.Module):
         check_fit(correction, attn, depth, _arch(model), self.rs)
         self.correction = correction.to(next(model.parameters()).device)
         self.train(model.training)
-
-    def extra_repr(self): return f'r={self.rs}, metric={self.metric!r}, tau={self.tau}'
 
 # %% ../../nbs/36_merger.ipynb #321c5f9a
 @patch(as_prop=True)
@@ -261,14 +245,14 @@ def protected(self:TokenMerger)->int:
 def _plan(self:TokenMerger, layer, metric, state):
     "Which tokens of this layer become one, or None"
     free = metric.shape[1] - self.protected
-    if self.tau is not None and free > 1:
-        return self.rule(metric, self.tau, protected=self.protected, sizes=state.sizes)
-    r = 0 if self.tau is not None else min(self.rs[layer], free//2)
-    return self.rule(metric, r, protected=self.protected, sizes=None) if r else None   # no padding without tau
+    much = min(self.rs[layer], free//2) if self.tau is None else self.tau
+    if free < 2 or self.tau is None and much == 0: return None
+    return self.rule(metric, much, protected=self.protected, sizes=state.sizes)
 
+# %% ../../nbs/36_merger.ipynb #7bdca4df
 @patch
 def _weights(self:TokenMerger, sizes, x):
-    "How many tokens each row counts for; without a correction one, but none if it is padding"
+    "How many tokens each row counts for; None: each for one"
     counted = self.correction.kind != 'none'
     if sizes is None or not counted and self.tau is None: return None
     return (sizes if counted else sizes > 0).to(widen(x).dtype)
@@ -284,22 +268,6 @@ def _attend(self:TokenMerger, layer, x, state):
     plan = self._plan(layer, keys.mean(1) if self.metric == 'keys' else z, state)
     return x + block.drop_path1(block.ls1(update)), plan
 
-@patch
-def _walk(self:TokenMerger, x):
-    "Last tokens, where the first ones have gone; of each layer that, and how many tokens there are"
-    x, state, seen = self._embed(x), MergeState(), []
-    n = x.shape[1] - self.protected
-    if self.tau is None and self.rs[0] > n//2:
-        raise ValueError(f'r={self.rs[0]} is more than half of the {n} tokens of the first layer: at most {n//2}')
-    for layer, block in enumerate(self.model.blocks):
-        if self.tau is None and self.rs[layer] == 0 and state.source is None: x = block(x)
-        else:
-            y, plan = self._attend(layer, x, state)
-            x = second_half(block, y if plan is None else plan.merge(y, state.sizes))
-            state = state.after(plan)
-        seen.append((state.source, x.shape[1]))
-    return *self._finish(x, state.source), seen
-
 # %% ../../nbs/36_merger.ipynb #f9d22df8
 @patch
 def _embed(self:TokenMerger, x):
@@ -309,23 +277,40 @@ def _embed(self:TokenMerger, x):
     return m.norm_pre(m.patch_drop(m._pos_embed(m.patch_embed(x))))
 
 @patch
-def _finish(self:TokenMerger, x, source):
-    "Class attention and the last norm: tokens, and where the first ones have gone"
-    m = self.model
-    if not isinstance(m, WhiteBoxTransformer): return m.norm(x), source
-    if source is None or m.cls_first: return m._norm_tokens(m.forward_cls(x)), source
-    if self.weigh_pool and self._weights(source.sizes(), x) is not None:
-        return m._norm_tokens(m.forward_cls(source.unmerge(x))), None
-    shifted = MergePlan(F.pad(source.assign + 1, (1, 0)), source.slots + 1)               # behind the class token
-    return m._norm_tokens(m.forward_cls(x)), shifted
-
-@patch
-def _head(self:TokenMerger, x, source):
-    "Logits; tokens go back to their places only where the pooling looks at more than the first"
-    back = source is not None and self.weigh_pool and getattr(self.model, 'global_pool', '') != 'token'
-    return self.model.forward_head(source.unmerge(x) if back else x)
+def _walk(self:TokenMerger, x):
+    "Last tokens; after each layer where the first ones have gone, and how many tokens there are"
+    m, x, state, seen = self.model, self._embed(x), MergeState(), []
+    n = x.shape[1] - self.protected
+    if self.tau is None and self.rs[0] > n//2:
+        raise ValueError(f'r={self.rs[0]} is more than half of the {n} tokens of the first layer: at most {n//2}')
+    for layer, block in enumerate(m.blocks):
+        if self.tau is None and self.rs[layer] == 0 and state.source is None: x = block(x)
+        else:
+            y, plan = self._attend(layer, x, state)
+            x = second_half(block, y if plan is None else plan.merge(y, state.sizes))
+            state = state.after(plan)
+        seen.append((state.source, x.shape[1]))
+    ours = isinstance(m, WhiteBoxTransformer)
+    once = ours and not m.cls_first and self._weights(state.sizes, x) is None     # class attention, uncorrected
+    if state.source is not None and self.weigh_pool and not once: x = state.source.unmerge(x)
+    return m._norm_tokens(m.forward_cls(x)) if ours else m.norm(x), seen
 
 # %% ../../nbs/36_merger.ipynb #2f387f32
+class Trace(NamedTuple):
+    "What merging did to a batch."
+    logits:Tensor        # of the model `b c`
+    sources:list         # after each layer: the plan from the patches to its rows, or None before the first merge
+    counts:list          # tokens after each layer, protected and padding included
+
+@patch
+def trace(self:TokenMerger,
+    x:Tensor,   # images `b c h w`
+)->Trace:       # logits, source maps and counts of tokens
+    "A forward pass that tells what merged."
+    x, seen = self._walk(x)
+    return Trace(self.model.forward_head(x), *map(list, zip(*seen)))
+
+# %% ../../nbs/36_merger.ipynb #9062675e
 @patch
 def forward(self:TokenMerger,
     x:Tensor,    # images `b c h w`
@@ -338,22 +323,7 @@ def forward_features(self:TokenMerger,
     x:Tensor,    # images `b c h w`
 )->Tensor:       # as the model gives them: every token in its place `b n d`
     "The model's last tokens, given back to the places that they stand for."
-    x, source, _ = self._walk(x)
-    return x if source is None else source.unmerge(x)
-
-class Trace(NamedTuple):
-    "What merging did to a batch."
-    logits:Tensor        # of the model `b c`
-    sources:list         # after each layer: the plan from the patches to its rows, or None before the first merge
-    counts:list          # tokens after each layer, protected and padding included
-
-@patch
-def trace(self:TokenMerger,
-    x:Tensor,   # images `b c h w`
-)->Trace:       # logits, source maps and counts of tokens
-    "A forward pass that tells what merged."
-    x, source, seen = self._walk(x)
-    return Trace(self._head(x, source), *map(list, zip(*seen)))
+    return self._walk(x)[0]
 
 # %% ../../nbs/36_merger.ipynb #bceb98ec
 @patch

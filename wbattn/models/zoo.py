@@ -12,6 +12,7 @@ import timm
 import torch
 from fastcore.basics import patch
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
+from timm.layers import to_2tuple
 from timm.models import build_model_with_cfg, register_model
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
@@ -172,26 +173,10 @@ def macs(
     img_size:int|tuple[int, int]|None=None, # None: the model's nominal size
 )->int:                                   # of one image
     "Multiply-adds of matrix products and convolutions in a forward pass."
-    size = img_size or model.patch_embed.img_size
-    size = (size, size) if isinstance(size, int) else size
+    size = to_2tuple(img_size or model.patch_embed.img_size)
     x = torch.empty(1, model.in_chans, *size, device=next(model.parameters()).device)
     with count_flops() as counter, torch.no_grad(): model(x)
     return counter.get_total_flops() // 2
-
-# %% ../../nbs/32_models.ipynb #fa5e272e
-def kept(
-    model:nn.Module, # in training mode; on the meta device it costs nothing
-    x:torch.Tensor,  # its input
-)->int:              # bytes
-    "What autograd keeps of a forward pass for the way back, parameters and buffers left out."
-    own = {t.untyped_storage()._cdata for t in (*model.parameters(), *model.buffers())}
-    seen = {}
-    def pack(t):
-        storage = t.untyped_storage()
-        if storage._cdata not in own: seen[storage._cdata] = storage.nbytes(), t # held, so that no key comes twice
-        return t
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t): y = model(x)
-    return sum(size for size, _ in seen.values())
 
 # %% ../../nbs/32_models.ipynb #e76abcee
 def memory_estimate(
@@ -205,14 +190,13 @@ def memory_estimate(
         with torch.device('meta'): model = create(arch, **kwargs, **depth)
         weights = 4*sum(p.numel() for p in model.parameters())
         if not bs: return weights
-        if not isinstance(model, WhiteBoxTransformer): return 4*weights
-        sides = [min(s, 4*model.patch_embed.patch_size) for s in model.img_size]
-        pictures = kept(model.train(), torch.empty(2, model.in_chans, *sides, device='meta'))/2
-        return 4*weights + bs*pictures*math.prod(model.img_size)/math.prod(sides)
+        tokens = model.patch_embed.num_patches if isinstance(model, WhiteBoxTransformer) else 0
+        return 4*weights + 16*bs*tokens*model.embed_dim*len(model.blocks)
     if depth is None: return int(cost())
     one, two = cost(depth=1), cost(depth=2)
     return int(one + (depth - 1)*(two - one))
 
+# %% ../../nbs/32_models.ipynb #d72123ca
 def check_fits(
     arch:str,       # a name of `list_models()`, or another of timm's, which is not checked
     bs:int=0,       # pictures in a batch of training; 0: evaluation

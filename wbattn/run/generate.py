@@ -6,13 +6,10 @@
 __all__ = ['token_probs', 'generate', 'stream_text']
 
 # %% ../../nbs/77_generate.ipynb #13486b02
-import time, torch
-from collections import deque
-from importlib.util import find_spec
-from pathlib import Path
+import math, time, torch
 from typing import Iterator
-from ..data.text import get_vocab, write_bins
-from .cli import checked
+from ..data.text import get_vocab
+from ..numerics import SHARE, check_value, whole
 from .runs import pick_device, read_pretrained
 
 # %% ../../nbs/77_generate.ipynb #eded8ca2
@@ -30,21 +27,20 @@ def token_probs(
     return torch.zeros_like(p).scatter(-1, order, p/p.sum(-1, keepdim=True))
 
 # %% ../../nbs/77_generate.ipynb #abc3fc66
-def _next_tokens(model, texts, n, draw, stop):
+@torch.no_grad()
+def _next_tokens(model, ids, n, draw):
     "The new tokens, one step after the other"
-    most, ended = model.max_seq_len, [False]*len(texts)
-    texts = [deque(t, most) for t in texts]                       # what a window needs, and no more
-    def read(last): return torch.no_grad()(model.prefill)(torch.tensor([list(t)[-last:] for t in texts]))
-    logits, state = read(most or 0)
-    for i in range(n):
+    most = model.max_seq_len or 0
+    logits, state = model.prefill(ids[:, -most:])
+    for _ in range(n):
         new = draw(logits)
-        for k, token in enumerate(new.tolist()):
-            texts[k].append(token)
-            ended[k] = ended[k] or len(stop) > 0 and list(texts[k])[-len(stop):] == stop
         yield new
-        if all(ended) or i == n - 1: return
-        full = most is not None and int(state.seen[0]) >= most
-        logits, state = read(max(1, most//2)) if full else torch.no_grad()(model.step)(new.to(logits.device), state)
+        ids = torch.cat([ids, new[:, None]], 1)[:, -(most or 1):]             # what a window needs, and no more
+        full = 0 < most <= int(state.seen[0])
+        logits, state = model.prefill(ids[:, -max(1, most//2):]) if full else model.step(new.to(logits.device), state)
+
+# %% ../../nbs/77_generate.ipynb #244c6394
+_temperature = (lambda v: 0 <= v < math.inf), 'a number of at least 0'
 
 def generate(
     model,                     # a `WhiteBoxGPT` in evaluation mode
@@ -54,17 +50,17 @@ def generate(
     topk:int|None=None,        # so many tokens may be drawn, ≥ 1; None: all
     topp:float|None=None,      # the likeliest that together hold this probability, in (0, 1]; None: all
     seed:int|None=None,        # of what is drawn; None: another every time
-    stop:list=(),              # a text ends with these tokens; all ended: no more are made
 )->Iterator:                   # new tokens `b`, as they are made
     "Go on with texts; where a model's tables are full, it forgets the older half."
-    checked(dict(tokens=n, temperature=temperature, topk=topk, topp=topp, seed=seed))
+    for k, v, rule in (('n', n, whole()), ('topk', topk, whole()), ('topp', topp, SHARE), ('temperature', temperature, _temperature)):
+        if v is not None: check_value(k, v, rule)
     if not ids.shape[1]: raise ValueError("the prompt is empty; a model needs at least one token to go on from")
     rng = torch.Generator()
     rng.seed() if seed is None else rng.manual_seed(seed)
     def draw(logits):
         p = token_probs(logits, temperature, topk, topp).cpu()
         return torch.multinomial(p, 1, generator=rng)[:, 0]
-    return _next_tokens(model, ids.tolist(), n, draw, list(stop))
+    return _next_tokens(model, ids.cpu(), n, draw)
 
 # %% ../../nbs/77_generate.ipynb #2b4f5fe4
 def _pieces(tokens, vocab):
@@ -78,6 +74,7 @@ def _pieces(tokens, vocab):
         held = []
     if held: yield vocab.decode(held)
 
+# %% ../../nbs/77_generate.ipynb #28a45a52
 def stream_text(
     model,               # a `WhiteBoxGPT` in evaluation mode
     vocab,               # a vocabulary: `encode`, `decode`
@@ -86,44 +83,30 @@ def stream_text(
     **kwargs,            # of `generate`: n, temperature, topk, topp, seed
 )->Iterator[str]:        # pieces of text, as they are made
     "Go on with a text."
-    tokens = generate(model, vocab.encode(prompt)[None], stop=vocab.encode(stop).tolist() if stop else [], **kwargs)
-    return _pieces((t[0] for t in tokens), vocab)
+    text = ''
+    for piece in _pieces((t[0] for t in generate(model, vocab.encode(prompt)[None], **kwargs)), vocab):
+        text += piece
+        yield piece
+        if stop and stop in text: return
 
 # %% ../../nbs/77_generate.ipynb #03faafe5
 def open_language_model(
     o,       # options, see generate_run
 )->tuple:    # model in evaluation mode, vocabulary
     "A language model and its vocabulary."
-    model, names = read_pretrained(o.checkpoint, o.arch, o.model, device=pick_device(o.device)), {256: 'bytes', 50304: 'gpt2'}
+    model = read_pretrained(o.checkpoint, o.arch, o.model, device=pick_device(o.device))
     if not hasattr(model, 'prefill'): raise ValueError(f'{o.checkpoint!r} holds a model that writes no text')
-    if model.vocab_size not in names: raise ValueError(f'{o.checkpoint!r} has an unknown vocabulary of {model.vocab_size}')
-    return model, get_vocab(names[model.vocab_size])
+    return model, get_vocab('bytes' if model.vocab_size == 256 else 'gpt2')
 
 # %% ../../nbs/77_generate.ipynb #f7c29585
 def run_generate(
     o,       # options, see generate_run
-)->dict:     # text; tokens; tokens_per_s, without the prompt and the first; slid: did the tables get full?
+)->dict:     # text; tokens; tokens_per_s
     "Go on with a text, shown as it is made."
-    model, vocab = open_language_model(o)
-    prompt, text, times = vocab.encode(o.prompt), o.prompt, []
-    def timed(tokens):
-        for t in tokens:
-            times.append(time.perf_counter())
-            yield t[0]
-    made = generate(model, prompt[None], o.tokens, o.temperature, o.topk, o.topp, o.seed)
-    o.write(o.prompt)
-    for piece in _pieces(timed(made), vocab):
+    (model, vocab), text, start = open_language_model(o), o.prompt, time.perf_counter()
+    drawing = {k: getattr(o, k) for k in ('temperature', 'topk', 'topp', 'seed')}
+    print(text, end='')
+    for piece in stream_text(model, vocab, text, n=o.tokens, **drawing):
+        print(piece, end='', flush=True)
         text += piece
-        o.write(piece)
-    n = len(times)
-    slid = model.max_seq_len is not None and len(prompt) + n - 1 > model.max_seq_len
-    return dict(text=text, tokens=n, tokens_per_s=(n - 1)/(times[-1] - times[0]) if n > 1 else None, slid=slid)
-
-# %% ../../nbs/77_generate.ipynb #d1f33285
-def run_tokens(
-    o,       # options, see tokens_run
-)->dict:     # file → vocabulary, documents, bytes, tokens, hash
-    "Write a text as files of tokens, train.bin and val.bin, in nanoGPT's format."
-    if o.vocab == 'gpt2' and not find_spec('tiktoken'): raise ValueError("GPT-2's tokens need tiktoken: pip install wbattn[text]")
-    found = write_bins(o.text[0] if len(o.text) == 1 else o.text, o.out, o.vocab, o.valid, o.overwrite)
-    return {f'{Path(o.out)/k}.bin': r for k, r in found.items()}
+    return dict(text=text, tokens=o.tokens, tokens_per_s=o.tokens/(time.perf_counter() - start))

@@ -6,25 +6,23 @@
 __all__ = []
 
 # %% ../../nbs/75_predict.ipynb #c1fba057
-import inspect, math, numpy as np, pandas as pd, torch
+import inspect, torch, warnings
 from pathlib import Path
 from matplotlib.figure import Figure
-from PIL import Image
 from sklearn.metrics import ConfusionMatrixDisplay
 from timm.data import create_transform, resolve_model_data_config
 from torch import Tensor, nn
-from torchvision.transforms import Compose
 from fastai.data.core import DataLoaders
 from fastai.data.transforms import get_image_files
-from ..numerics import known
+from fastcore.basics import listify
 from ..data import check_options, dls_args, get_dls, read_image, real_accuracy, real_labels
-from ..look import RECORDS, explain, membership_maps
-from ..look.merged import merge_figure
+from ..look import RECORDS, MissingQuantity, explain, membership_maps, merge_figure
 from ..models.merging import TokenMerger
+from ..numerics import known
+from .runs import as_given, pick_device, predictions, read_pretrained, save_figure, scores
 from ..train.callbacks import amp_mode
 from ..train.checkpoint import versions, write_json
 from ..train.learner import check_model, task_of
-from .runs import pick_device, predictions, read_pretrained, save_figure, scores
 
 # %% ../../nbs/75_predict.ipynb #6a1640f2
 def open_pretrained(
@@ -33,60 +31,49 @@ def open_pretrained(
     "The model that the options name, on its device."
     return read_pretrained(o.checkpoint, o.arch, o.model, o.cfg, pick_device(o.device))
 
+# %% ../../nbs/75_predict.ipynb #55639faf
 def image_files(
-    paths, # a file or folder, or a list of them
+    paths, # files and folders
 )->list:   # of paths
     "All pictures named, in order."
-    files = []
-    for p in map(Path, paths if isinstance(paths, list) else [paths]):
-        inside = sorted(get_image_files(p)) if p.is_dir() else [p]
-        if not inside: raise FileNotFoundError(f"no pictures in {str(p)!r}; expected files such as .jpg, .jpeg, .png")
-        files += inside
+    files = [f for p in map(Path, paths) for f in (sorted(get_image_files(p)) if p.is_dir() else [p])]
+    if not files: raise FileNotFoundError(f"no pictures in {', '.join(map(str, paths))}; expected files such as .jpg, .jpeg, .png")
     return files
 
 # %% ../../nbs/75_predict.ipynb #1d7e948c
 def picture_transform(
     model:nn.Module, # whose `pretrained_cfg` decides
-)->tuple:            # from a picture (file, PIL image, pixels) to a PIL image, and from that to a tensor `c h w`
-    "How a picture is prepared for a model, as for its evaluation; any size, any colour mode."
+):                   # function from a picture (file, PIL image, pixels) to a tensor `c h w`
+    "How a picture is prepared for a model, as for its evaluation."
     config = resolve_model_data_config(model)
-    steps, mode = create_transform(**config).transforms, 'L' if config['input_size'][0] == 1 else 'RGB'
-    cut, to_tensor = Compose(steps[:-2]), Compose(steps[-2:])   # the last two: as floats, normalised
-    return lambda o: Image.fromarray(np.asarray(cut(read_image(o, mode)))), to_tensor
+    transform, mode = create_transform(**config), 'L' if config['input_size'][0] == 1 else 'RGB'
+    return lambda o: transform(read_image(o, mode))
 
 # %% ../../nbs/75_predict.ipynb #7b63606f
 def part_index(
     dls:DataLoaders, # of two or three parts
-    part,            # 'valid', 'test', or another name in `dls.parts`
+    part,            # 'valid' or 'test'
 )->int:
     "Which loader holds a part of the data."
-    names = list(getattr(dls, 'parts', ()))[1:] or ['valid', 'test'][:len(dls.loaders) - 1]
-    found = dict(zip(['valid', 'test'][:len(names)], (1, 2))) | {k: i for i, k in enumerate(names, 1)}
-    if part not in found: raise ValueError(f"part={part!r}; expected one of {', '.join(found)}")
-    return found[part]
+    last = len(dls.loaders) - 1
+    if part == 'test' and last == 1 and 'test' not in dls.parts: raise ValueError(f"part='test'; {dls.name} has none, expected 'valid'")
+    return last if part == 'test' else 1
 
 # %% ../../nbs/75_predict.ipynb #237d8d26
-def _prepared(model, data):
-    "Arguments of a data set's function that prepare its images for a model."
-    config = resolve_model_data_config(model)
-    chans, *size = config.pop('input_size')
-    if data == model.run.get('data'): config = model.run['recipe']['data'] | model.run['data_kwargs']
-    elif chans == 1: config = {}                               # the model is of grey images
-    return config | dict(img_size=size[0] if size[0] == size[1] else size)
-
 def evaluation_dls(
     model:nn.Module, # see read_pretrained
     o,               # options, see evaluate_run
 )->DataLoaders:
     "Data for a model, prepared as it was trained."
-    data = o.data or model.run.get('data')
+    data, given = o.data or model.run.get('data'), as_given(o, ['data_dir', 'download', 'num_workers']) | (o.cfg or {})
     if data is None: raise ValueError(f"{str(model.path)!r} doesn't say what it was trained on; name a data set with data")
-    said = {k: v for k in ('data_dir', 'download', 'num_workers') if (v := getattr(o, k)) not in (None, False)} | (o.cfg or {})
-    check_options(data, said)
-    device, takes = next(model.parameters()).device, dls_args(data)
-    kwargs = {k: v for k, v in (_prepared(model, data) | said).items() if k in takes}
-    val_bs = o.bs or (256 if device.type == 'cuda' else 128)
-    return get_dls(data, device=device, bs=1, val_bs=val_bs, **kwargs) # bs: of training, which doesn't happen
+    check_options(data, given)
+    device, takes, config = next(model.parameters()).device, dls_args(data), resolve_model_data_config(model)
+    chans, *size = config.pop('input_size')
+    if data == model.run.get('data'): config = model.run['recipe']['data'] | model.run['data_kwargs']
+    elif chans == 1: config = {}                               # the model is of grey images
+    kwargs = {k: v for k, v in (config | dict(img_size=size) | given).items() if k in takes}
+    return get_dls(data, device=device, bs=1, val_bs=o.bs or 128, **kwargs) # bs: of training, which doesn't happen
 
 # %% ../../nbs/75_predict.ipynb #b761f1e6
 def confusion_figure(
@@ -95,28 +82,11 @@ def confusion_figure(
     names, # of the classes
 )->Figure:
     "Where images of each class (rows) end up, as a share of the class."
-    k = len(names)
-    side = min(2.5 + 0.28*k, 9)
+    side = min(2.5 + 0.28*len(names), 9)
     fig = Figure(figsize=(side + 1, side), layout='constrained', facecolor='white')
-    ax = fig.subplots()
-    ConfusionMatrixDisplay.from_predictions(y, pred, labels=range(k), display_labels=list(names), normalize='true', ax=ax,
-        include_values=False, cmap='cividis', xticks_rotation='vertical', im_kw=dict(vmin=0, vmax=1))
-    ax.tick_params(labelsize=7)
-    if k > 40: ax.set(xticks=[], yticks=[])
-    ax.set(xlabel='predicted class', ylabel='class')
-    return fig
-
-# %% ../../nbs/75_predict.ipynb #b4d0a737
-def position_figure(
-    res:dict, # scores of a text
-)->Figure:
-    "Bits per byte (per token, where bytes are not known) by how many tokens the model has read."
-    size = res['bytes_per_token'] or 1
-    bits = pd.Series(res['nats_by_position'])/math.log(2)/size
-    fig = Figure(figsize=(6, 3), layout='constrained', facecolor='white')
-    ax = bits.set_axis(bits.index + 1).plot(ax=fig.subplots(), logx=True, lw=1.2, xlabel='tokens read')
-    ax.axhline(bits.mean(), color='#999999', lw=.8)
-    ax.set_ylabel('bits per byte' if res['bytes_per_token'] else 'bits per token')
+    ConfusionMatrixDisplay.from_predictions(y, pred, labels=range(len(names)), display_labels=list(names), normalize='true',
+        ax=fig.subplots(), include_values=False, cmap='cividis', xticks_rotation='vertical', im_kw=dict(vmin=0, vmax=1))
+    if len(names) > 40: fig.axes[0].set(xticks=[], yticks=[])
     return fig
 
 # %% ../../nbs/75_predict.ipynb #0499c0e0
@@ -130,31 +100,20 @@ def merged(
     try: return TokenMerger(model, **given).eval()
     except TypeError as e: raise ValueError(f"merge={given}: {e}") from None
 
-@torch.no_grad()
-def _tokens(merger, dl):
-    "Tokens after each layer, for the first batch"
-    x = next(iter(dl))[0].as_subclass(Tensor)
-    return merger.trace(x.to(next(merger.parameters()).device)).counts
-
 # %% ../../nbs/75_predict.ipynb #d4c09dc0
 def _evaluate(model, o, dls):
     "Scores of one part, and the predictions behind them."
-    dl, task, device = dls.loaders[part_index(dls, o.part)], task_of(dls), next(model.parameters()).device
-    check_model(task, lambda k, v: v if k == 'img_size' else getattr(model, k, v))
+    dl, device = dls.loaders[part_index(dls, o.part)], next(model.parameters()).device
+    check_model(task_of(dls), lambda k, v: v if k == 'img_size' else getattr(model, k, v))
     model = merged(model, o.merge)
     p = predictions(model, dl, amp_mode(o.amp, device))
-    res = dict(data=dls.name, part=o.part, **scores(p, dls), images_per_s=round(len(p['y'])/p['seconds'], 1))
-    if o.merge: res |= dict(merge=o.merge, tokens_by_layer=_tokens(model, dl))
+    res = dict(data=dls.name, part=o.part) | scores(p, dls) | dict(images_per_s=round(len(p['y'])/p['seconds'], 1))
+    if o.merge:
+        x = next(iter(dl))[0].as_subclass(Tensor)
+        with torch.no_grad(): res |= dict(merge=o.merge, tokens_by_layer=model.trace(x.to(device)).counts)
     if dls.name == 'imagenet' and len(dls.vocab) == 1000:
         res['real'] = real_accuracy(p['top'][:, 0], real_labels(dl.dataset))
     return res, p
-
-def _write_evaluation(out, res, p, names, path):
-    "The numbers and the figure."
-    name = 'positions' if 'tokens' in res else 'confusion'
-    fig = position_figure(res) if 'tokens' in res else confusion_figure(p['y'], p['top'][:, 0], names)
-    save_figure(fig, out/f"{name}-{res['part']}.png")
-    write_json(out/f"evaluation-{res['part']}.json", res | dict(checkpoint=str(path), versions=versions()))
 
 # %% ../../nbs/75_predict.ipynb #e083129b
 def run_eval(
@@ -165,7 +124,10 @@ def run_eval(
     dls = evaluation_dls(model, o)
     res, p = _evaluate(model, o, dls)
     out = model.path.parent if o.out is None else o.out
-    if out: _write_evaluation(Path(out), res, p, dls.vocab, model.path)
+    if not out: return res
+    Path(out).mkdir(parents=True, exist_ok=True)
+    if 'tokens' not in res: save_figure(confusion_figure(p['y'], p['top'][:, 0], dls.vocab), Path(out)/f'confusion-{o.part}.png')
+    write_json(Path(out)/f'evaluation-{o.part}.json', res | dict(checkpoint=str(model.path), versions=versions()))
     return res
 
 # %% ../../nbs/75_predict.ipynb #d0407460
@@ -176,17 +138,17 @@ def _picture_model(o):
         raise ValueError(f"{str(model.path)!r} holds {model.pretrained_cfg['architecture']}, which reads no pictures")
     return model
 
+def _prepared(model, files):
+    "Each file that can be read, and its picture as the model takes it; the others are named."
+    transform, device = picture_transform(model), next(model.parameters()).device
+    for f in files:
+        try: yield f, transform(f)[None].to(device)
+        except (ValueError, OSError) as e: warnings.warn(f'skipped: {e}')
+
 def _likeliest(ps, names, k):
     "Names and probabilities of the likeliest classes."
     ps, classes = ps.topk(min(k, len(ps)))
     return [(names[c] if names else str(c), p) for p, c in zip(ps.tolist(), classes.tolist())]
-
-def _draw_map(model, x, png, title):
-    "The membership map of one picture in the last layer; None where the operator has none."
-    try: fig = membership_maps(model, x, layers=-1, titles=[title])
-    except ValueError: return None
-    save_figure(fig, png)
-    return str(png)
 
 # %% ../../nbs/75_predict.ipynb #044f8f1a
 @torch.no_grad()
@@ -194,34 +156,29 @@ def run_predict(
     o, # options, see predict_images
 )->list:
     "What a trained model sees in pictures."
-    files, model, res = image_files(o.images), _picture_model(o), []
-    cut, to_tensor = picture_transform(model)
-    names, device = model.pretrained_cfg.get('label_names'), next(model.parameters()).device
-    for i, f in enumerate(files, 1):
-        try: x = to_tensor(cut(f))[None].to(device)
-        except (ValueError, OSError) as e:
-            res.append(dict(image=str(f), error=str(e)))
-            continue
+    files, model, rows = image_files(listify(o.images)), _picture_model(o), []
+    names = model.pretrained_cfg.get('label_names')
+    for f, x in _prepared(model, files):
         row = dict(image=str(f), classes=_likeliest(model(x)[0].float().softmax(-1).cpu(), names, o.topk))
-        (name, p), png = row['classes'][0], Path(o.out)/f'{i:04}-{f.stem}.png'
-        if o.out: row['map'] = _draw_map(model, x, png, f'{name}: {p:.1%}')
-        res.append(row)
-    if all('error' in r for r in res): raise ValueError(res[0]['error'])
-    return res
+        rows.append(row)
+        if not o.out: continue
+        try: fig = membership_maps(model, x, layers=-1, titles=['{}: {:.1%}'.format(*row['classes'][0])])
+        except MissingQuantity: continue
+        save_figure(fig, Path(o.out)/f'{len(rows):04}-{f.stem}.png')
+    if not rows: raise ValueError("none of the pictures can be read")
+    return rows
 
 # %% ../../nbs/75_predict.ipynb #9d8cce8a
 def run_explain(
     o, # options, see explain_run
 )->Path:
     "A report of what a model does with a picture."
-    of_file = isinstance(o.image, (str, Path))
-    files = image_files(o.image) if of_file else [o.image]
-    if len(files) > 1: raise ValueError(f"{str(o.image)!r} holds {len(files)} pictures; a report explains one")
-    model, name = _picture_model(o), files[0].name if of_file else 'image'
-    run = model.path.parent
-    out = Path(o.out or run/f"explain-{Path(name).stem}.html")
+    file, *more = image_files([o.image])
+    if more: raise ValueError(f"{str(o.image)!r} holds {1 + len(more)} pictures; a report explains one")
+    model = _picture_model(o)
+    run, x = model.path.parent, picture_transform(model)(file)
+    out = Path(o.out or run/f'explain-{file.stem}.html')
     out.parent.mkdir(parents=True, exist_ok=True)
-    shown = picture_transform(model)[0](files[0])
-    shown.filename = name
-    if o.merge: save_figure(merge_figure(merged(model, o.merge), shown), out.with_name(f'{out.stem}-merged.png'))
-    return explain(model, shown, out, records=[run/r for r in RECORDS if (run/r).exists()])
+    if o.merge: save_figure(merge_figure(merged(model, o.merge), x), out.with_name(f'{out.stem}-merged.png'))
+    records = [run/r for r in RECORDS if (run/r).exists()]
+    return explain(model, x, out, records=records, title=f"{model.pretrained_cfg['architecture']}: {file.name}")

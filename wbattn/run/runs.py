@@ -6,26 +6,24 @@
 __all__ = ['PREPARED', 'read_pretrained']
 
 # %% ../../nbs/74_runs.ipynb #0f943a0c
-import json, math, os, socket, sys, time
-import timm, torch
+import math, os, sys, time
+import timm, torch, torch.nn.functional as F
 from argparse import Namespace
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, replace
+from filelock import FileLock, Timeout
 from functools import partial
 from pathlib import Path
 from safetensors.torch import load_file
-from types import SimpleNamespace
 from torch import Tensor, nn
 from torch.amp import autocast
 from fastai.data.core import DataLoaders
 from fastai.learner import Learner
 from fastai.torch_core import num_distrib, rank_distrib, set_seed
-from ..numerics import known
 from ..data import check_options, dls_args, get_dls
-from ..look import (RECORDS, RecordLayers, layer_rates, learning_curves, membership_maps, operators,
-    plot_layer_rates, plot_step_sizes, sentence_maps)
+from ..look import RECORDS, RecordLayers, learning_curves, plot_history
 from ..models import create, list_models, published, save_model
-from ..models.zoo import check_fits
+from ..numerics import known
 from wbattn.train.checkpoint import (CSVLog, Checkpoint, atomic_write, load_checkpoint, read_json, read_log, versions,
     write_json)
 from ..train.learner import load_weights, task_of, wb_learner
@@ -36,48 +34,23 @@ def pick_device(
     device=None, # cpu, cuda, cuda:1, mps, …; None: a GPU if there is one
 )->torch.device:
     "A device that is there."
-    device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
-    if str(device) == 'cuda' and num_distrib() > 1: device = f"cuda:{os.environ['LOCAL_RANK']}"
+    device = str(device or ('cuda' if torch.cuda.is_available() else 'cpu'))
+    if device == 'cuda' and num_distrib() > 1: device += ':' + os.environ['LOCAL_RANK']
     try: found = torch.zeros(1, device=device).device
     except Exception: raise ValueError(f"device={device!r}; expected cpu, cuda, cuda:1 or mps, one that is there") from None
     if found.type == 'cuda': torch.cuda.set_device(found)   # whose random numbers a checkpoint keeps
     return found
 
-# %% ../../nbs/74_runs.ipynb #2bba611f
-def _alive(holder):
-    "Is the process of a lock still there? On another machine that can't be seen, so yes."
-    pid, _, host = holder.partition(' on ')
-    if host != socket.gethostname(): return True
-    if int(pid) == os.getpid(): return False
-    try: os.kill(int(pid), 0)
-    except ProcessLookupError: return False
-    except PermissionError: pass # somebody else's
-    return True
-
-def _take(lock):
-    "Give the lock to this process, or say whose it is."
-    mine = lock.with_name(f'.lock-{os.getpid()}')
-    mine.write_text(f'{os.getpid()} on {socket.gethostname()}')
-    try: os.link(mine, lock)
-    except FileExistsError:
-        holder = lock.read_text()
-        if _alive(holder):
-            raise ValueError(f"{str(lock.parent)!r} is in use by process {holder}; wait for it, choose another "
-                             f"directory, or remove {lock} if that process is no run") from None
-        os.replace(mine, lock)
-    finally: mine.unlink(missing_ok=True)
-
 # %% ../../nbs/74_runs.ipynb #d9a55f78
-FIGURES = 'curves.png', 'step_sizes.png', 'rates.png', 'membership.png'
-RUN_FILES = ('model.safetensors', 'config.json', 'log.csv', 'summary.json', 'recipe.json', 'rates.json',
-             'checkpoint.pt', 'best.pt', *FIGURES, *RECORDS)
+RUN_FILES = ('model.safetensors', 'config.json', 'log.csv', 'summary.json', 'recipe.json', 'checkpoint.pt', 'best.pt', 'curves.png',
+             *RECORDS, 'layer_rates.png', 'step_sizes.png', 'sparsity.png')
 
 def check_run_dir(
     out:Path,         # the run directory
     overwrite=False,  # may a run that is there be thrown away?
 ):
     "An error unless a new run may use this directory."
-    there = {f.name for f in out.iterdir()} - {'.lock'}
+    there = {f.name for f in out.iterdir()} - {'.lock'} if out.exists() else set()
     if there and not overwrite:
         raise FileExistsError(f"run directory {str(out)!r} exists; overwrite it (--overwrite), resume it (--resume), "
                               "or choose another (--out)")
@@ -88,55 +61,43 @@ def check_run_dir(
 @contextmanager
 def run_dir(
     out:Path,        # the run directory; it is made if there is none
-    overwrite=False, # may a run that is there be thrown away?
+    overwrite=False, # is a run that is there thrown away?
     resume=False,    # does a run go on there?
 ):
     "Within, no other run may use the directory."
-    made = [p for p in (out, *out.parents) if not p.exists()]
-    try: out.mkdir(parents=True, exist_ok=True)
-    except OSError as e: raise type(e)(f"can't write to run directory {str(out)!r}: {e.strerror or e}") from None
-    _take(out/'.lock')
-    try:
+    out.mkdir(parents=True, exist_ok=True)
+    try: lock = FileLock(out/'.lock').acquire(timeout=0)
+    except Timeout: raise ValueError(f"{str(out)!r} is in use by another run; wait for it, or choose another directory") from None
+    with lock:
         if not resume: check_run_dir(out, overwrite)
+        for f in RUN_FILES if overwrite else (): (out/f).unlink(missing_ok=True)
         yield
-    finally:
-        (out/'.lock').unlink(missing_ok=True)
-        for p in made:
-            if not any(p.iterdir()): p.rmdir()
-
-# %% ../../nbs/74_runs.ipynb #ec25937b
-def _load(path):
-    "A dict of tensors and plain values."
-    if path.suffix == '.safetensors': return load_file(path)
-    with torch.serialization.safe_globals([Namespace]):
-        try: state = torch.load(path, map_location='cpu', weights_only=True)
-        except Exception as e: raise ValueError(f"it is no file of weights ({type(e).__name__})") from e
-    if not isinstance(state, dict): raise ValueError(f"it holds a {type(state).__name__}, no weights")
-    return state
+    (out/'.lock').unlink(missing_ok=True)
 
 # %% ../../nbs/74_runs.ipynb #a5d6dc40
-def _from_run(path, state):
-    "Architecture, arguments, weights, preparation of pictures, and the run; None for weights alone."
+def _contents(path):
+    "Weights; and as far as it is told, architecture, arguments, preparation of pictures, and the run."
     config, summary = path.with_name('config.json'), path.with_name('summary.json')
-    if path.suffix == '.safetensors' and config.is_file():
-        c = read_json(config)
-        return c['architecture'], c['model_args'], state, c['pretrained_cfg'], read_json(summary) if summary.is_file() else {}
-    if {'model', 'info', 'epoch'} <= state.keys():
-        info = state['info']
-        weights = state['ema'][0] if state['ema'] and info['recipe']['ema_final'] else state['model']
-        return info['arch'], info['model_kwargs'], weights, info['cfg'], info
+    if path.suffix == '.safetensors':
+        state, c = load_file(path), read_json(config) if config.is_file() else dict.fromkeys(('architecture', 'model_args', 'pretrained_cfg'))
+        return state, c['architecture'], c['model_args'], c['pretrained_cfg'], read_json(summary) if summary.is_file() else {}
+    try:
+        with torch.serialization.safe_globals([Namespace]): state = torch.load(path, map_location='cpu', weights_only=True)
+    except Exception as e: raise ValueError(f"it is no file of weights ({type(e).__name__})") from e
+    if 'info' not in state: return state, None, {}, {}, {}
+    info = state['info']
+    weights = state['ema'][0] if state['ema'] and info['recipe']['ema_final'] else state['model']
+    return weights, info['arch'], info['model_kwargs'], info['cfg'], info
 
 # %% ../../nbs/74_runs.ipynb #29d31a17
-def _make(path, arch, changes, device):
+def _make(path, arch, changes):
     "The model of a file, before it is moved anywhere."
-    state = _load(path)
-    name, kwargs, weights, cfg, run = _from_run(path, state) or (arch, {}, None, {}, {})
-    if name is None: raise ValueError("weights alone don't say what model they are of; pass arch, a name of list_models()")
-    if arch not in (None, name): raise ValueError(f"it holds {name}, not {arch}")
-    check_fits(name, 0, device, **kwargs | changes)
-    model = create(name, **kwargs | changes) if weights else published(state, name, **changes)
-    model.pretrained_cfg, model.run = {**getattr(model, 'pretrained_cfg', {}), **cfg}, run
-    if weights: load_weights(model, weights)
+    weights, name, kwargs, cfg, run = _contents(path)
+    if not (name or arch): raise ValueError("weights alone don't say what model they are of; pass arch, a name of list_models()")
+    if name and arch not in (None, name): raise ValueError(f"it holds {name}, not {arch}")
+    model = create(name, **kwargs | changes) if name else published(weights, arch, **changes)
+    if name: load_weights(model, weights)
+    model.pretrained_cfg, model.run, model.path = model.pretrained_cfg | (cfg or {}), run, path
     if hasattr(model, 'img_size'): model.pretrained_cfg['input_size'] = model.in_chans, *model.img_size
     return model
 
@@ -151,17 +112,13 @@ def read_pretrained(
     device='cpu', # where the model is to be
 )->nn.Module:     # in evaluation mode; its `run` says what is known of data and recipe
     "A model with weights, or a `ValueError` that says why there is none."
-    path = Path(path)
+    path, names = Path(path), ('model.safetensors', 'checkpoint.pt')
     for k in cfg or {}: known(k, PREPARED, "pictures are prepared without")
-    if path.is_dir():
-        inside = [path/n for n in ('model.safetensors', 'checkpoint.pt') if (path/n).is_file()]
-        if not inside: raise FileNotFoundError(f"no model.safetensors or checkpoint.pt in {str(path)!r}")
-        path = inside[0]
-    if not path.exists(): raise FileNotFoundError(f"no weights here: {str(path)!r} doesn't exist")
-    try: made = _make(path, arch, model or {}, device)
-    except Exception as e: raise ValueError(f"can't read {str(path)!r}: {e}") from e
+    found = [p for p in ([path/n for n in names] if path.is_dir() else [path]) if p.is_file()]
+    if not found: raise FileNotFoundError(f"no weights here: {str(path)!r} is no file, and no directory with {' or '.join(names)}")
+    try: made = _make(found[0], arch, model or {})
+    except Exception as e: raise ValueError(f"can't read {str(found[0])!r}: {e}") from e
     made.pretrained_cfg |= cfg or {}
-    made.path = path
     return made.eval().to(device)
 
 # %% ../../nbs/74_runs.ipynb #4a1b159b
@@ -172,14 +129,14 @@ def predictions(
     amp=None,    # 'bf16', 'fp16' or None
 )->dict:         # top: the five likeliest classes `n 5`; y: classes `n`; nll: cross-entropy `n`, in nats; seconds
     "What a model says about every image of a loader."
-    device, half, rows = next(model.parameters()).device, torch.float16 if amp == 'fp16' else torch.bfloat16, []
-    start = time.perf_counter()
+    device, start, rows = next(model.parameters()).device, time.perf_counter(), []
     model.eval()
     for b in dl:
         x, y = (o.as_subclass(Tensor).to(device) for o in b[:2])
-        with autocast(device.type, half, enabled=bool(amp)): logp = model(x).double().log_softmax(-1)
-        top, nll = logp.topk(min(5, logp.shape[-1]))[1], -logp.gather(-1, y[..., None])[..., 0]
-        rows.append([o.cpu() for o in (top, y, nll)])
+        half = torch.float16 if amp == 'fp16' else torch.bfloat16
+        with autocast(device.type, half, enabled=bool(amp)): z = model(x).double()
+        nll = F.cross_entropy(z.movedim(-1, 1), y, reduction='none')
+        rows.append([o.cpu() for o in (z.topk(min(5, z.shape[-1]))[1], y, nll)])
     top, y, nll = map(torch.cat, zip(*rows))
     return dict(top=top, y=y, nll=nll, seconds=time.perf_counter() - start)
 
@@ -187,100 +144,82 @@ def predictions(
 def scores(
     p:dict,          # of predictions
     dls:DataLoaders, # that they are of
-)->dict:             # accuracy, right, images, cross_entropy in nats, top5 where that says something; more of a text
+)->dict:             # accuracy, right, images, cross_entropy in nats, top5 where that says something; of a text tokens (in `images` blocks), bits per byte, nats by position
     "Accuracy and cross-entropy (without label smoothing)."
-    hit = p['top'] == p['y'][..., None]
-    right, of = int(hit[..., 0].sum()), p['y'].numel()
-    res = dict(accuracy=right/of, right=right, images=len(hit), cross_entropy=p['nll'].mean().item())
-    if hit.shape[-1] == 5: res['top5'] = hit.any(-1).float().mean().item()
-    if p['y'].dim() == 1: return res
-    of_text = dict(tokens=of, nats_by_position=p['nll'].mean(0).tolist(), bytes_per_token=dls.bytes_per_token)
-    return res | of_text      # `images` are its blocks
+    hit, nll = (p['top'] == p['y'][..., None]).double(), p['nll']
+    res = dict(accuracy=hit[..., 0].mean().item(), right=int(hit[..., 0].sum()), images=len(hit), cross_entropy=nll.mean().item())
+    if hit.shape[-1] == 5: res['top5'] = hit.sum(-1).mean().item()
+    if nll.dim() == 1: return res
+    bits = res['cross_entropy']/math.log(2)/(dls.bytes_per_token or 1)
+    return res | dict(tokens=nll.numel(), bits=bits, bytes_per_token=dls.bytes_per_token, nats_by_position=nll.mean(0).tolist())
 
+# %% ../../nbs/74_runs.ipynb #1272effd
 def evaluate(
     learn:Learner, # a trained learner
     ds_idx=1,      # 1: validation, 2: test part
 )->dict:           # see scores
     "Accuracy and cross-entropy of one part of the data."
-    mixed = getattr(learn, 'mixed_precision', None)
-    return scores(predictions(learn.model, learn.dls.loaders[ds_idx], mixed and mixed.amp_mode.value), learn.dls)
-
-# %% ../../nbs/74_runs.ipynb #b768c9a8
-def in_words(
-    e:dict, # see scores
-)->str:
-    "Scores for people."
-    if 'tokens' not in e: return f"accuracy {100*e['accuracy']:.2f} % ({e['right']:,} of {e['images']:,})"
-    nats, size = e['cross_entropy'], e['bytes_per_token']
-    bits = f"{nats/math.log(2)/(size or 1):.4f} bits per {'byte' if size else 'token'}"
-    return f"{nats:.4f} nats per token, {bits}, perplexity {math.exp(nats):.2f}, {100*e['accuracy']:.2f} % right"
+    amp = learn.mixed_precision.amp_mode.value if hasattr(learn, 'mixed_precision') else None
+    return scores(predictions(learn.model, learn.dls.loaders[ds_idx], amp), learn.dls)
 
 # %% ../../nbs/74_runs.ipynb #f33e8907
 @dataclass
 class Plan:
     "What a run will do: everything is decided and checked, nothing is built or written."
-    data:str              # name of the data set
-    arch:str              # architecture
-    recipe:Recipe         # what decides the result, beside seed and weights
-    out:Path              # run directory
-    given:SimpleNamespace # the options, see train_run
-    start:nn.Module=None  # a model with weights, when the run begins
-    state:dict=None       # a checkpoint, when it is resumed
-    epochs_done:int=0     # when it is resumed
-    device:torch.device=None
-    part_bs:int=None      # images that a process loads at once
-    began:float=field(default_factory=time.time)
-    cpu:float=field(default_factory=time.process_time)
+    options:object     # as they were given, see train_run
+    data:str           # name of the data set
+    arch:str           # architecture
+    recipe:Recipe      # what decides the result, beside seed and weights
+    given:dict         # options that were said, as far as they are kept
+    data_kwargs:dict   # where the data are
+    model_kwargs:dict  # arguments of the model, beyond the recipe's
+    out:Path           # run directory
+    start:nn.Module    # a model with weights to begin with, or None
+    state:dict=None    # a checkpoint, when it is resumed
+    clocks:tuple=field(default_factory=lambda: (time.time(), time.process_time())) # when it was made
+
+    @property
+    def epochs_done(self): return self.state['epoch'] if self.state else 0
 
 # %% ../../nbs/74_runs.ipynb #0c4c0e08
-def _recipe_changes(o):
-    "Field of the recipe → value, as far as it was said; `model` and `data` are dicts of their own."
-    of_data = (o.data_args or {}) | ({'img_size': o.img_size} if o.img_size else {})
-    said = dict(epochs=o.epochs, bs=o.bs, lr=o.lr, model=o.model, data=of_data) | o.fields | (o.recipe or {})
-    return {k: v for k, v in said.items() if v not in (None, {})}
+_loading = 'data_dir', 'download', 'num_workers'
+_kept = 'data', 'arch', 'finetune', 'epochs', 'bs', 'lr', 'recipe', 'model', 'img_size', 'data_args', 'data_dir', 'num_workers', 'seed'
 
-def _data_kwargs(o):
-    said = dict(data_dir=o.data_dir and str(o.data_dir), download=o.download or None, num_workers=o.num_workers)
-    return {k: v for k, v in said.items() if v is not None}
-
-_anew = {'out', 'overwrite', 'resume', 'device', 'threads', 'download', 'figures', 'cbs', 'command'}
-
-def _said(o):
-    "What a run remembers of its options."
-    said = {k: v for k, v in vars(o).items() if k not in _anew and v not in (None, {})}
-    return {k: str(v) if isinstance(v, Path) else v for k, v in said.items()}
+def as_given(
+    o,     # options
+    names, # of some of them
+)->dict:   # of plain values
+    "Those that were given."
+    found = {k: getattr(o, k) for k in names}
+    return {k: str(v) if isinstance(v, Path) else v for k, v in found.items() if v is not None and v is not False}
 
 # %% ../../nbs/74_runs.ipynb #37c1fee7
-def _main_arch(o): return MAIN_ARCH.get(o.data or 'digits', 'wb_tost_small_patch16_224')
-
-def _out(o, arch=None):
-    "The run directory: its name says what is in it."
-    arch = arch or o.arch or _main_arch(o)
-    return Path(o.out or f"runs/{o.data or 'digits'}-{arch}{'-finetune' if o.finetune else ''}-seed{o.seed or 0}")
-
 def _new_run(o):
     "The plan of a run that begins."
-    data, changes = o.data or 'digits', _recipe_changes(o)
-    check_options(data, [*_data_kwargs(o), *changes.get('data', ())])
+    data, of_data, loading = o.data or 'digits', (o.data_args or {}) | as_given(o, ['img_size']), as_given(o, _loading)
+    check_options(data, [*loading, *of_data])
     start = read_pretrained(o.finetune, o.arch, o.model) if o.finetune else None
-    arch = start.pretrained_cfg['architecture'] if start else o.arch or _main_arch(o)
+    arch = start.pretrained_cfg['architecture'] if start else o.arch or MAIN_ARCH.get(data, 'wb_tost_small_patch16_224')
     if not timm.is_model(arch): known(arch, list_models(), "unknown arch")
-    recipe = get_recipe(data, arch, finetune=bool(o.finetune), **changes)
-    if o.finetune and 'img_size' not in dls_args(data): recipe = replace(recipe, data=changes.get('data', {}))
-    return Plan(data, arch, recipe, _out(o, arch), o, start)
+    changes = dict(epochs=o.epochs, bs=o.bs, lr=o.lr, model=o.model, data=of_data) | (o.recipe or {})
+    recipe = get_recipe(data, arch, finetune=bool(start), **changes)
+    if start and 'img_size' not in dls_args(data): recipe = replace(recipe, data=of_data)
+    args = {k: v for k, v in (start.model_args | recipe.model).items() if k not in ('num_classes', 'img_size')} if start else {}
+    out = o.out or f"runs/{data}-{arch}{'-finetune'*bool(start)}-seed{o.seed or 0}"
+    return Plan(o, data, arch, recipe, as_given(o, _kept), loading, args, Path(out), start)
 
 # %% ../../nbs/74_runs.ipynb #38cafd0e
-def _resumed_run(o):
+def _resumed_run(p):
     "The plan of the rest of a run."
-    out = _out(o)
-    state = load_checkpoint(out/'checkpoint.pt')
-    info = state['info']
-    for k, v in _said(o).items():
-        if k not in ('data_dir', 'num_workers') and v != info['given'].get(k):
+    state = load_checkpoint(p.out/'checkpoint.pt')
+    info = state['info'].copy()
+    for k, v in p.given.items():
+        if k not in _loading and v != info['given'].get(k):
             raise ValueError(f"{k}={v!r}, but the run to resume began with {info['given'].get(k)!r}: a schedule can't change half-way")
-    check_options(info['data'], _data_kwargs(o))
-    given = SimpleNamespace(**vars(o) | info['given'] | _said(o))
-    return Plan(info['data'], info['arch'], Recipe.from_json(json.dumps(info['recipe'])), out, given, None, state, state['epoch'])
+    check_options(info['data'], p.data_kwargs)
+    info |= dict(recipe=Recipe(**info['recipe']), given=info['given'] | p.given, data_kwargs=info['data_kwargs'] | p.data_kwargs)
+    del info['cfg']
+    return replace(p, start=None, state=state, **info)
 
 # %% ../../nbs/74_runs.ipynb #facce438
 def plan_run(
@@ -288,33 +227,25 @@ def plan_run(
 )->Plan:
     "Check all options of a run, and decide what they leave open."
     if o.overwrite and o.resume: raise ValueError("overwrite and resume exclude each other")
-    p = _resumed_run(o) if o.resume else _new_run(o)
-    p.device, n, accum = pick_device(o.device), max(1, num_distrib()), p.recipe.grad_accum_steps
-    if p.recipe.bs % (n*accum):
-        raise ValueError(f"bs={p.recipe.bs} can't be shared by {n} processes in {accum} parts")
-    p.part_bs = p.recipe.bs//(n*accum)
+    p = _new_run(o)
+    if o.resume: p = _resumed_run(p)
+    elif not rank_distrib(): check_run_dir(p.out, o.overwrite)
+    n, accum = max(1, num_distrib()), p.recipe.grad_accum_steps
+    if p.recipe.bs % (n*accum): raise ValueError(f"bs={p.recipe.bs} can't be shared by {n} processes in {accum} parts")
     return p
 
 # %% ../../nbs/74_runs.ipynb #9593b432
-def _model_kwargs(p):
-    "Arguments of the model beyond the recipe's."
-    if p.state: return p.state['info']['model_kwargs']
-    kwargs = p.start.model_args | p.recipe.model if p.start else {}
-    return {k: v for k, v in kwargs.items() if k not in ('num_classes', 'img_size')}
-
 def build_run(
     p:Plan, # what was decided
 )->Learner:
     "The learner of a plan; nothing is written."
-    torch.set_num_threads(p.given.threads or p.recipe.threads or torch.get_num_threads())
-    seed, kwargs = int(p.given.seed or 0), _model_kwargs(p)
+    r, seed, device = p.recipe, int(p.given.get('seed', 0)), pick_device(p.options.device)
+    torch.set_num_threads(p.options.threads or r.threads or torch.get_num_threads())
     set_seed(seed)
-    dls = get_dls(p.data, bs=p.part_bs, seed=seed, device=p.device, **p.recipe.data | _data_kwargs(p.given))
-    with suppress(TypeError): # an argument that the model doesn't know: told when it is made
-        check_fits(p.arch, p.part_bs, p.device, **task_of(dls).model_args | p.recipe.model | kwargs)
-    learn = wb_learner(dls, p.arch, p.recipe, cbs=p.given.cbs, weights=p.start and p.start.state_dict(), **kwargs)
+    dls = get_dls(p.data, bs=r.bs//max(1, num_distrib())//r.grad_accum_steps, seed=seed, device=device, **r.data | p.data_kwargs)
+    learn = wb_learner(dls, p.arch, r, cbs=p.options.cbs, weights=p.start and p.start.state_dict(), **p.model_kwargs)
     if rank_distrib(): set_seed(seed + rank_distrib())
-    learn.model.to(p.device)
+    learn.model.to(device)
     return learn
 
 # %% ../../nbs/74_runs.ipynb #31169299
@@ -323,35 +254,21 @@ def run_info(
     learn:Learner, # what build_run made
 )->dict: # of plain values
     "What a checkpoint says about its run, enough to continue it."
-    return dict(data=p.data, arch=p.arch, given=_said(p.given), data_kwargs=_data_kwargs(p.given), model_kwargs=learn.model.model_args,
-                recipe=json.loads(p.recipe.to_json()), cfg=task_of(learn.dls).config)
-
-def some_rates(
-    learn:Learner, # of a run
-)->dict: # see layer_rates; empty for a model without our operators
-    "Rates by layer on some validation images."
-    if not operators(learn.model): return {}
-    x = learn.dls.valid.one_batch()[0]
-    return layer_rates(learn.model, x[:256 if max(x.shape[-2:]) <= 64 else 32])
+    decided = {k: getattr(p, k) for k in ('data', 'arch', 'given', 'data_kwargs')}
+    return decided | dict(model_kwargs=learn.model.model_args, recipe=asdict(p.recipe), cfg=task_of(learn.dls).config)
 
 # %% ../../nbs/74_runs.ipynb #32059767
-def _params(learn): return sum(p.numel() for p in learn.model.parameters())
-
 def _say(s, file=None):
     if not rank_distrib(): print(s, flush=True, file=file)
 
+def _params(learn): return sum(p.numel() for p in learn.model.parameters())
+
 def _headline(p, learn):
     "What is about to happen."
-    parts, n = ' + '.join(str(len(dl.dataset)) for dl in learn.dls.loaders), p.recipe.epochs
-    epochs = f"{n} epoch{'s'*(n > 1)}" + f", {p.epochs_done} of them done"*bool(p.state)
-    where = f"{num_distrib()} × "*(num_distrib() > 1) + str(p.device)
-    return (f"{p.arch}: {_params(learn):,} parameters, {p.data}: {parts} {task_of(learn.dls).unit}, "
-            f"{epochs} on {where}, {torch.get_num_threads()} threads")
-
-def _stopped(p):
-    "Where a run stands, and how to go on."
-    done = load_checkpoint(p.out/'checkpoint.pt')['epoch']
-    return f"\nstopped; {done} of {p.recipe.epochs} epochs are saved in {p.out}. Continue with: wbattn_train --resume --out {p.out}"
+    parts, n = ' + '.join(str(len(dl.dataset)) for dl in learn.dls.loaders), num_distrib()
+    epochs = f"{p.recipe.epochs} epochs" + f", {p.epochs_done} of them done"*bool(p.state)
+    return (f"{p.arch}: {_params(learn):,} parameters, {p.data}: {parts} {task_of(learn.dls).unit}, {epochs} on "
+            f"{f'{n} × '*(n > 1)}{learn.dls.device}, {torch.get_num_threads()} threads")
 
 # %% ../../nbs/74_runs.ipynb #b43a8b83
 def fit_run(
@@ -359,34 +276,18 @@ def fit_run(
     learn:Learner, # what build_run made
 ):
     "Train as planned, with checkpoints and logs in the run directory."
-    if not rank_distrib():
-        if not (p.state and (p.out/'rates.json').exists()): write_json(p.out/'rates.json', dict(before=some_rates(learn)))
-        atomic_write(p.out/'recipe.json', lambda f: f.write_text(p.recipe.to_json() + '\n'))
+    if not rank_distrib(): write_json(p.out/'recipe.json', asdict(p.recipe))
     monitor = 'ema_accuracy' if p.recipe.model_ema_decay and p.recipe.ema_final else 'accuracy'
     checkpoint = Checkpoint(p.out/'checkpoint.pt', run_info(p, learn), p.state, monitor)
     learn.add_cbs([CSVLog(p.out/'log.csv'), checkpoint, RecordLayers(p.out)])
     _say(_headline(p, learn))
     try: learn.fit_recipe(start_epoch=p.epochs_done)
-    except (KeyboardInterrupt, SystemExit):
-        _say(_stopped(p), sys.stderr)
+    except KeyboardInterrupt:
+        done = load_checkpoint(p.out/'checkpoint.pt')['epoch']
+        _say(f"\nstopped; {done} of {p.recipe.epochs} epochs are saved. Continue with: wbattn_train --resume --out {p.out}", sys.stderr)
         raise
 
 # %% ../../nbs/74_runs.ipynb #e27af2a3
-def _drawn(draw, *args, **kwargs):
-    try: return draw(*args, **kwargs)
-    except ValueError: return None # this model hasn't got it
-
-def _some_maps(model, dls):
-    "Membership maps of ten images"
-    x, y = dls.loaders[-1].one_batch()
-    return membership_maps(model, x[:10], titles=[dls.vocab[int(c)] for c in y[:10]])
-
-def _sentence(model, dls, most=64):
-    "Memberships over the beginning of a text"
-    ids = dls.loaders[-1].one_batch()[0][0][:most].as_subclass(Tensor).cpu()
-    return sentence_maps(model, ids, [dls.vocab.decode([i]) for i in ids])
-
-# %% ../../nbs/74_runs.ipynb #2b483ecb
 def save_figure(
     fig,  # matplotlib's
     path, # of a PNG file
@@ -395,31 +296,28 @@ def save_figure(
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic_write(path, partial(fig.savefig, dpi=110, format='png'))
 
+# %% ../../nbs/74_runs.ipynb #e664ed26
 def write_figures(
-    p:Plan,        # of the run
-    learn:Learner, # trained
-    rates:dict,    # {'before': layer_rates, 'after': …}
+    out:Path,      # the run directory
 )->list:           # files written
-    "The pictures of a run, as far as the model has what they show."
-    model, dls, both = learn.model, learn.dls, {f'{k} training': rates[k] for k in ('before', 'after')}
-    figures = dict(curves=learning_curves(read_log(p.out/'log.csv')), step_sizes=_drawn(plot_step_sizes, model),
-                   rates=_drawn(plot_layer_rates, both, ('R', 'Rc')) if rates['after'] else None,
-                   membership=_drawn(_sentence if task_of(dls).kind == 'text' else _some_maps, model, dls))
-    figures = {f'{k}.png': f for k, f in figures.items() if f is not None}
-    for name, fig in figures.items(): save_figure(fig, p.out/name)
-    return list(figures)
+    "The pictures of a run, as far as there is what they show."
+    found = {Path(r).stem: plot_history(out/r) for r in RECORDS if (out/r).exists()}
+    found['curves'] = learning_curves(read_log(out/'log.csv'))
+    for name, fig in found.items(): save_figure(fig, out/f'{name}.png')
+    return [f'{name}.png' for name in found]
 
 # %% ../../nbs/74_runs.ipynb #c31259be
 def _summary(p, learn, valid, test):
     "What a run was, and what came of it: plain values."
+    info, (began, cpu) = run_info(p, learn), p.clocks
+    del info['cfg'], info['model_kwargs']
     trained = sum(r['seconds'] for r in read_log(p.out/'log.csv'))
-    info = {k: v for k, v in run_info(p, learn).items() if k not in ('cfg', 'model_kwargs')}
     return info | dict(
-        seed=int(p.given.seed or 0), accuracy=(test or valid)['accuracy'], valid=valid, test=test, parts=list(getattr(learn.dls, 'parts', ())),
-        params=_params(learn), epochs=p.recipe.epochs, resumed_after_epoch=p.epochs_done or None,
-        seconds=dict(training=round(trained, 2), cpu=round(time.process_time() - p.cpu, 2)),
-        device=str(p.device), processes=max(1, num_distrib()), threads=torch.get_num_threads(),
-        started=time.strftime('%Y-%m-%dT%H:%M:%S', time.localtime(p.began)), versions=versions(), command=p.given.command)
+        seed=int(p.given.get('seed', 0)), accuracy=(test or valid)['accuracy'], valid=valid, test=test,
+        parts=list(getattr(learn.dls, 'parts', ())), params=_params(learn), epochs=p.recipe.epochs, resumed_after_epoch=p.epochs_done,
+        seconds=dict(training=round(trained, 2), cpu=round(time.process_time() - cpu, 2)), device=str(learn.dls.device),
+        processes=max(1, num_distrib()), threads=torch.get_num_threads(), command=p.options.command, versions=versions(),
+        started=time.strftime('%Y-%m-%dT%H:%M:%S', time.localtime(began)))
 
 # %% ../../nbs/74_runs.ipynb #b6e80149
 def report_run(
@@ -430,20 +328,16 @@ def report_run(
     valid, test = (evaluate(learn, i) if i < len(learn.dls.loaders) else None for i in (1, 2))
     save_model(learn.model, p.out, **task_of(learn.dls).config)
     (p.out/'model.safetensors').chmod((p.out/'config.json').stat().st_mode)
-    rates = read_json(p.out/'rates.json') | dict(after=some_rates(learn))
-    write_json(p.out/'rates.json', rates)
-    figures = write_figures(p, learn, rates) if p.given.figures else None
+    figures = write_figures(p.out) if p.options.figures else None
     summary = _summary(p, learn, valid, test) | dict(figures=figures)
     write_json(p.out/'summary.json', summary)
     return summary
 
 # %% ../../nbs/74_runs.ipynb #5563fbc4
-def _result(s, out):
-    "The last lines of a run."
-    valid = 'test' if s['parts'][1:2] == ['test'] else 'validation' # papers validate on the test part, as a rule
-    said = f"{valid} {in_words(s['valid'])}"
-    if s['test']: said = f"test {in_words(s['test'])}, validation {100*s['valid']['accuracy']:.2f} %"
-    return f"{said}, {s['seconds']['training']:.0f} s\nrun directory: {out}"
+def _result(s):
+    "The accuracy of each part, by its name."
+    found = zip(s['parts'][1:] or ['validation', 'test'], (s['valid'], s['test']))
+    return ', '.join(f"{part} accuracy {100*r['accuracy']:.2f} % ({r['right']:,} right)" for part, r in found if r)
 
 # %% ../../nbs/74_runs.ipynb #e32349ac
 def run_train(
@@ -451,12 +345,10 @@ def run_train(
 )->dict:      # what summary.json holds; None in all processes but the first
     "Train, evaluate once, and leave a run directory."
     p = plan_run(o)
+    learn = build_run(p)
     with nullcontext() if rank_distrib() else run_dir(p.out, o.overwrite, o.resume):
-        learn = build_run(p)
-        if o.overwrite and not rank_distrib():
-            for f in RUN_FILES: (p.out/f).unlink(missing_ok=True)
         fit_run(p, learn)
         if rank_distrib(): return
-        summary = report_run(p, learn)
-    _say(_result(summary, p.out))
-    return summary
+        s = report_run(p, learn)
+    _say(f"{_result(s)}, {s['seconds']['training']:.0f} s\nrun directory: {p.out}")
+    return s

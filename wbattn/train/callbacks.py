@@ -9,21 +9,24 @@ __all__ = []
 import math, time, torch, torch.nn.functional as F, warnings
 from accelerate.utils import gather_object
 from torch.amp import GradScaler, autocast
+from fastai.callback.channelslast import ChannelsLast
 from fastai.callback.core import Callback, CancelFitException
 from fastai.callback.fp16 import MixedPrecision
 from fastai.callback.tracker import TerminateOnNaNCallback
-from fastai.callback.training import GradientAccumulation
+from fastai.callback.training import GradientAccumulation, GradientClip
 from fastai.distributed import DistributedTrainer
-from fastai.learner import AvgLoss, AvgMetric, noop
+from fastai.learner import AvgLoss, AvgMetric
 from fastai.losses import CrossEntropyLossFlat
 from fastai.metrics import accuracy, top_k_accuracy
 from fastai.torch_core import find_bs, num_distrib, rank_distrib, to_detach
-from fastcore.basics import patch, store_attr
+from fastcore.basics import store_attr
 from fastprogress.fastprogress import format_time
 from timm.data import Mixup
 from timm.loss import BinaryCrossEntropy
 from timm.utils import ModelEmaV3, unwrap_model
-from ..losses import RateReductionLoss
+from torchvision.transforms import v2
+from ..losses import RateReductionLoss, SimDINOLoss
+from .probes import head_input
 from .recipes import Recipe
 
 # %% ../../nbs/55_callbacks.ipynb #8e99c19a
@@ -33,6 +36,7 @@ class TargetLoss(CrossEntropyLossFlat):
         if targ.ndim < inp.ndim: return super().__call__(inp, targ, **kwargs)
         return F.cross_entropy(inp, targ.to(inp.dtype), reduction=self.reduction)
 
+# %% ../../nbs/55_callbacks.ipynb #de1be21f
 class Mix(Callback):
     "timm's mixup and cutmix on training batches."
     run_valid, order = False, 9.5 # after `CastToTensor`, before mixed precision
@@ -43,24 +47,83 @@ class Mix(Callback):
         self.mixup = Mixup(recipe.mixup, recipe.cutmix, prob=recipe.mixup_prob, switch_prob=recipe.mixup_switch_prob,
                            label_smoothing=recipe.smoothing, num_classes=num_classes)
     def before_batch(self):
+        if len(self.x) % 2: raise ValueError(f"mixing pairs the images of a batch; a batch of {len(self.x)} is odd")
         x, y = self.mixup(self.x, self.y)
         self.learn.xb, self.learn.yb = (x,), (y,)
 
 # %% ../../nbs/55_callbacks.ipynb #be3c8970
+class LossTerm(Callback):
+    "Adds `term()` to the loss of a training batch; `hook` is taken away after the fit."
+    run_valid, remove_on_fetch, order = False, True, 5 # before accumulation divides the loss, and before `Mix`
+    def after_loss(self): self.learn.loss_grad = self.loss_grad + self.term()
+    def after_fit(self): self.hook.remove()
+
+# %% ../../nbs/55_callbacks.ipynb #b459286e
+class RateLoss(LossTerm):
+    "−ΔR of the features that the head reads."
+    def __init__(self,
+        weight=1.,   # of −ΔR
+        probe=False, # cut the head's gradient off: the features learn by −ΔR alone
+    ): self.weight, self.probe, self.rate = weight, probe, RateReductionLoss()
+    def before_fit(self):
+        def keep(head, inputs): # no method, since copies of the model would copy its object, and the Learner with it
+            self.features = inputs[0]
+            return (inputs[0].detach(),) if self.probe else None
+        self.hook = unwrap_model(self.model).get_classifier().register_forward_pre_hook(keep)
+    def term(self): return self.weight*self.rate(self.features, self.y)
+
+# %% ../../nbs/55_callbacks.ipynb #697d084b
+def crops(
+    x,     # images `b c h w`
+    side,  # height and width of the crops
+    scale, # smallest and largest share of the image that a crop shows
+    count=2, # crops of each image
+):         # `count*b c side side`
+    "Random crops of each image."
+    crop = v2.RandomResizedCrop(side, scale)
+    return torch.stack([crop(o) for _ in range(count) for o in x])
+
+class SimDINO(RateLoss):
+    "Agreement of crops with the averaged weights, and their coding rate."
+    def __init__(self):
+        super().__init__(probe=True)
+        self.rate = SimDINOLoss()
+    def before_fit(self):
+        if not hasattr(self.learn, 'ema'): raise ValueError("loss=simdino needs a teacher, such as model_ema_decay=0.99")
+        if hasattr(self.learn, 'token_labels'): raise ValueError("loss=simdino uses no labels; expected token_labels=0")
+        super().before_fit()
+    def term(self):
+        x, model = self.x.as_subclass(torch.Tensor), unwrap_model(self.model)
+        wide, narrow = crops(x, x.shape[-1], (.4, 1.)), crops(x, x.shape[-1]//2, (.1, .4))
+        with torch.no_grad(): teacher = head_input(self.ema.avg.module, wide)
+        student = torch.cat([head_input(model, wide), head_input(model, narrow)])
+        return self.rate(student.unflatten(0, (4, -1)), teacher.unflatten(0, (2, -1)))
+
+# %% ../../nbs/55_callbacks.ipynb #0fd47766
+def _cross_entropy(recipe): return TargetLoss(label_smoothing=recipe.smoothing)
+def _binary(recipe): return BinaryCrossEntropy(smoothing=recipe.smoothing)
+
+LOSSES = {
+    'ce': (_cross_entropy, []),
+    'bce': (_binary, []),
+    'ce+rate': (_cross_entropy, [lambda recipe: RateLoss(recipe.rate_weight)]),
+    'mcr2': (_cross_entropy, [lambda recipe: RateLoss(probe=True)]),
+    'simdino': (_cross_entropy, [lambda recipe: SimDINO()])} # `loss` of a recipe → its function; callbacks beside it
+
+# %% ../../nbs/55_callbacks.ipynb #cde5c6da
 def token_loss(
     scores, # of the tokens, by the head `b n classes`
     shown,  # what their patches show: 0 the ground, otherwise 1 + class `b n`
 ):
     "Cross-entropy of the tokens on things, and half of it, to all classes alike, of those on the ground."
-    things, logp = shown > 0, scores.float().log_softmax(-1)
-    right = logp.gather(-1, (shown - 1).clamp(min=0).unsqueeze(-1)).squeeze(-1)
-    def mean(loss, where): return (loss*where).sum()/where.sum().clamp(min=1)
-    return -mean(.9*right + .1*logp.mean(-1), things) - mean(logp.mean(-1), ~things)/2
+    def mean(target, smoothing): # over the tokens whose target is a class, not −1
+        loss = F.cross_entropy(scores.float().mT, target, ignore_index=-1, label_smoothing=smoothing, reduction='sum')
+        return loss/(target >= 0).sum().clamp(min=1)
+    return mean(shown - 1, .1) + mean(-(shown > 0).long(), 1.)/2
 
 # %% ../../nbs/55_callbacks.ipynb #12de51f0
-class TokenLabels(Callback):
-    "Add the loss of the tokens to that of the image."
-    run_valid, remove_on_fetch, order = False, True, 5 # before accumulation divides the loss, and before `Mix`
+class TokenLabels(LossTerm):
+    "The loss of the tokens."
     def __init__(self,
         weight=1., # of the tokens' loss
     ): self.weight = weight
@@ -70,37 +133,10 @@ class TokenLabels(Callback):
         if len(self.yb) != 2:
             raise ValueError('token_labels needs masks beside images and labels, such as those of scenes with masks=True')
         self.learn.yb, self.masks = self.yb[:1], self.yb[1]
-    def after_loss(self):
+    def term(self):
         model = unwrap_model(self.model)
-        patch = self.x.shape[-1]//model.patch_embed.grid_size[-1]
-        shown = F.max_pool2d(self.masks.float().unsqueeze(1), patch).flatten(1).long()
-        scores = model.head(self.tokens[:, -shown.shape[1]:])
-        self.learn.loss_grad = self.loss_grad + self.weight*token_loss(scores, shown)
-    def after_fit(self): self.hook.remove()
-
-# %% ../../nbs/55_callbacks.ipynb #b459286e
-class RateLoss(Callback):
-    "Add −ΔR of the features that the head reads to the loss."
-    run_valid, remove_on_fetch, order = False, True, 5 # before accumulation divides the loss
-    def __init__(self,
-        probe=False, # cut the head's gradient off: the features learn by −ΔR alone
-    ): self.probe, self.rate = probe, RateReductionLoss()
-    def before_fit(self): self.hook = unwrap_model(self.model).get_classifier().register_forward_pre_hook(self._keep)
-    def _keep(self, head, inputs):
-        self.features = inputs[0]
-        return (inputs[0].detach(),) if self.probe else None
-    def after_loss(self): self.learn.loss_grad = self.loss_grad + self.rate(self.features, self.y)
-    def after_fit(self): self.hook.remove()
-
-# %% ../../nbs/55_callbacks.ipynb #0fd47766
-def _cross_entropy(recipe): return TargetLoss(label_smoothing=recipe.smoothing)
-def _binary(recipe): return BinaryCrossEntropy(smoothing=recipe.smoothing)
-
-LOSSES = {
-    'ce': (_cross_entropy, None),
-    'bce': (_binary, None),
-    'ce+rate': (_cross_entropy, lambda: RateLoss()),
-    'mcr2': (_cross_entropy, lambda: RateLoss(probe=True))} # `loss` of a recipe → its function, a callback that adds to it
+        shown = F.adaptive_max_pool2d(self.masks.float(), model.patch_embed.grid_size).flatten(1).long()
+        return self.weight*token_loss(model.head(self.tokens[:, -shown.shape[1]:]), shown)
 
 # %% ../../nbs/55_callbacks.ipynb #a08ada73
 class Amp(MixedPrecision):
@@ -111,6 +147,7 @@ class Amp(MixedPrecision):
         self.autocast = autocast(device, dtype=torch.float16 if half else torch.bfloat16)
         self.learn.scaler, self.scales = GradScaler(device, enabled=half), []
 
+# %% ../../nbs/55_callbacks.ipynb #1a1f66e5
 def amp_mode(
     amp:str, # 'auto', 'bf16', 'fp16' or 'none'
     device,  # where the model will be
@@ -122,6 +159,7 @@ def amp_mode(
     if device.type != 'cuda': return None
     return 'bf16' if torch.cuda.is_bf16_supported() else 'fp16'
 
+# %% ../../nbs/55_callbacks.ipynb #a9850173
 class Compile(Callback):
     "Compile the model for the time of a fit."
     order, remove_on_fetch = -2, True # on its device, but not yet wrapped
@@ -148,13 +186,10 @@ def leave_together():
 class ShardedDL:
     "Every `world`-th item of an epoch of a loader, beginning with `rank`."
     def __init__(self,
-        dl,         # fastai's loader of the whole
-        rank=None,  # number of this process; None: as it was started
-        world=None, # how many there are; None: as they were started
-    ):
-        self.dl = dl
-        self.rank = rank_distrib() if rank is None else rank
-        self.world = world or num_distrib()
+        dl,    # fastai's loader of the whole
+        rank,  # number of this process
+        world, # how many there are
+    ): self.dl, self.rank, self.world = dl, rank, world
     def __getattr__(self, name): return getattr(self.__dict__['dl'], name)
     def __len__(self):
         if self.dl.drop_last: return self.dl.n//(self.dl.bs*self.world)
@@ -180,7 +215,7 @@ class ShardedDL:
 # %% ../../nbs/55_callbacks.ipynb #1c2c902b
 class Distributed(DistributedTrainer):
     "fastai's callback, with our shares."
-    def _wrap_dl(self, dl): return dl if isinstance(dl, ShardedDL) else ShardedDL(dl)
+    def _wrap_dl(self, dl): return dl if isinstance(dl, ShardedDL) else ShardedDL(dl, rank_distrib(), num_distrib())
     def before_fit(self):
         for dl in self.dls.loaders: dl.rng.setstate(gather(dl.rng.getstate())[0]) # the same order of images in all
         super().before_fit()
@@ -189,9 +224,13 @@ class Distributed(DistributedTrainer):
         averaged = [self.ema.avg] if hasattr(self, 'ema') else []
         for b in (b for m in (self.model, *averaged) for b in m.buffers()): torch.distributed.broadcast(b, 0)
 
+# %% ../../nbs/55_callbacks.ipynb #dba097fc
 class Accumulate(GradientAccumulation):
     "fastai's; processes exchange their gradients once per step."
     name = 'accumulate'
+    def before_fit(self):
+        super().before_fit()
+        if not self.dls.train.drop_last: raise ValueError("grad_accum_steps needs a training loader with drop_last=True")
     def before_batch(self):
         if not hasattr(self.model, 'require_backward_grad_sync'): return
         self.model.require_backward_grad_sync = self.count + find_bs(self.yb) >= self.n_acc
@@ -208,6 +247,7 @@ class SampleLoss(AvgLoss):
     "Mean loss over the images of all processes, each counted once."
     value = SampleMean.value
 
+# %% ../../nbs/55_callbacks.ipynb #11c51dbf
 class EMAMetric(SampleMean):
     "The same of the averaged weights, in a fit; else the model is what it is."
     def accumulate(self,
@@ -255,6 +295,15 @@ class EMA(Callback):
         self.avg.update(unwrap_model(self.model), step=self.steps)
     def after_pred(self): # in mixed precision, too, this comes before autocasting ends
         if not self.training: self.pred2 = self.avg.module(*self.xb).float()
+    def state_dict(self):
+        "What a checkpoint keeps."
+        return self.avg.module.state_dict(), self.steps
+    def load_state_dict(self,
+        state, # of state_dict
+    ):
+        "Go on with the average of another fit."
+        weights, self.steps = state
+        self.avg.module.load_state_dict(weights)
     def after_fit(self):
         if self.final: unwrap_model(self.model).load_state_dict(self.avg.module.state_dict())
 
@@ -268,7 +317,7 @@ class StopOnNonFinite(TerminateOnNaNCallback):
     def after_batch(self):
         try: super().after_batch()
         except CancelFitException:
-            finite = all(x.isfinite().all() for x in self.xb if x.is_floating_point())
+            finite = all(x.isfinite().all() for x in self.xb)
             what = f'the loss ({self.loss.item()})' if finite else 'the input'
             part = 'training' if self.training else 'validation'
             where = f"epoch {self.epoch + 1}, step {self.iter + 1} of {part}"
@@ -276,41 +325,46 @@ class StopOnNonFinite(TerminateOnNaNCallback):
 
 # %% ../../nbs/55_callbacks.ipynb #cf374ebd
 class Speed(Callback):
-    "Images per second and the time left: in the progress bar, or in lines for output that is no terminal."
-    order, remove_on_fetch, rate = 60.5, True, 0. # after the progress bar has written its comment
-    def __init__(self,
-        lines=False, # print lines
-        every=60.,   # seconds between those within an epoch
-    ): store_attr()
-    def before_fit(self):
-        self.began = self.said = time.perf_counter()
-        self.old_logger = self.learn.logger
-        if self.lines and self.old_logger is not noop: self.learn.logger = self._epoch_line
-    def after_fit(self): self.learn.logger = self.old_logger
-    def before_train(self): self.start, self.n = time.perf_counter(), 0
+    "Training images per second and the time left: in the progress bar, or in lines where they are the logger."
+    order, run_valid, remove_on_fetch, every = 60.5, False, True, 60. # after the bar; seconds between two lines
+    def before_fit(self): self.began = self.said = time.perf_counter()
+    def before_train(self): self.start, self.images = time.perf_counter(), 0
     def after_batch(self):
-        if self.training: self._count()
-        if self.lines and time.perf_counter() - self.said >= self.every and not rank_distrib():
-            self._say(self.epoch, f"{'training' if self.training else 'validation'} {self.iter + 1}/{self.n_iter}")
-    def _count(self):
-        self.n += find_bs(self.learn.xb)*max(1, num_distrib())
-        self.rate = self.n/max(time.perf_counter() - self.start, 1e-9)
+        now = time.perf_counter()
+        self.images += find_bs(self.learn.xb)*max(1, num_distrib())
+        self.rate = self.images/(now - self.start)
         if hasattr(self, 'progress'): self.progress.pbar.comment += f" {self.rate:,.0f} images/s"
+        if now - self.said >= self.every and self.learn.logger == self.line: self.say(f'step {self.iter + 1}/{self.n_iter}')
+    def line(self,
+        log, # the numbers of an epoch, as fastai has them
+    ):
+        "Print an epoch."
+        numbers = zip(self.recorder.metric_names[1:], log[1:])
+        self.say('  '.join(f'{n} {v:.4f}' if isinstance(v, float) else f'{n} {v}' for n, v in numbers))
+    def say(self,
+        what, # of the epoch
+    ):
+        "Print a line, with the time that the rest of the fit takes at its pace until now."
+        self.said, pct = time.perf_counter(), self.learn.pct_train
+        left = (self.said - self.began)*(1 - pct)/(pct - self.learn.first_epoch/self.n_epoch)
+        print(f"epoch {self.epoch + 1}/{self.n_epoch}  {what}  {self.rate:.0f} images/s  left {format_time(left)}", flush=True)
 
-# %% ../../nbs/55_callbacks.ipynb #2c320ed8
-@patch
-def left(self:Speed)->str:
-    "The time that the rest of the fit takes at its pace until now."
-    done = self.learn.pct_train - self.learn.first_epoch/self.n_epoch
-    rest = max(1 - self.learn.pct_train, 0)
-    return format_time((time.perf_counter() - self.began)*rest/done) if done > 0 else '?'
-
-@patch
-def _say(self:Speed, epoch, what):
-    self.said = time.perf_counter()
-    print(f"epoch {epoch + 1}/{self.n_epoch}  {what}  {self.rate:.0f} images/s  left {self.left()}", flush=True)
-
-@patch
-def _epoch_line(self:Speed, log):
-    numbers = zip(self.recorder.metric_names[1:], log[1:])
-    self._say(log[0], '  '.join(f'{n} {v:.4f}' if isinstance(v, float) else f'{n} {v}' for n, v in numbers))
+# %% ../../nbs/55_callbacks.ipynb #9f38f2a0
+def recipe_cbs(
+    recipe:Recipe,   # what it asks for
+    num_classes:int, # of the data
+    bs:int,          # images that a process loads at once
+    device,          # where the model will be
+)->list:
+    "The callbacks that a recipe asks for."
+    r, amp = recipe, amp_mode(recipe.amp, device)
+    asked = [
+        (r.token_labels,      lambda: TokenLabels(r.token_labels)),
+        (r.mixup or r.cutmix, lambda: Mix(r, num_classes)),
+        (r.grad_accum_steps > 1, lambda: Accumulate(bs*r.grad_accum_steps)),
+        (r.clip_grad,         lambda: GradientClip(r.clip_grad)),
+        (r.model_ema_decay,   lambda: EMA(r.model_ema_decay, r.model_ema_warmup, r.ema_final)),
+        (r.channels_last,     ChannelsLast),
+        (r.torchcompile,      lambda: Compile('inductor' if r.torchcompile is True else r.torchcompile)),
+        (amp,                 lambda: Amp(amp))]
+    return [make(r) for make in LOSSES[r.loss][1]] + [make() for wanted, make in asked if wanted]

@@ -11,11 +11,9 @@ from accelerate.utils import DistributedDataParallelKwargs
 from functools import partial
 from itertools import islice
 from torch import nn
-from fastai.callback.channelslast import ChannelsLast
 from fastai.callback.core import CancelEpochException
 from fastai.callback.progress import ProgressCallback
 from fastai.callback.schedule import ParamScheduler, SchedCos, SchedLin, combine_scheds, combined_cos
-from fastai.callback.training import GradientClip
 from fastai.data.core import DataLoaders
 from fastai.imports import IN_NOTEBOOK
 from fastai.learner import Learner, Metric
@@ -23,14 +21,16 @@ from fastai.optimizer import OptimWrapper
 from fastai.torch_core import num_distrib, rank_distrib
 from fastcore.basics import patch
 from fastcore.foundation import L
+from fastcore.meta import delegates
 from fastcore.xtras import ContextManagers
+from timm.layers import to_2tuple
 from timm.optim import create_optimizer_v2, get_optimizer_info, param_groups_layer_decay, param_groups_weight_decay
 from ..numerics import known
 from ..data import Task, task_of
 from ..models import check_weights, create, fit_positions
 from ..models.zoo import check_fits
-from .callbacks import (LOSSES, METRICS, Accumulate, Amp, Compile, Distributed, EMA, EMAMetric, Mix,
-    SampleLoss, SampleMean, Speed, StopOnNonFinite, TokenLabels, amp_mode)
+from .callbacks import (LOSSES, METRICS, Distributed, EMAMetric, SampleLoss, SampleMean, Speed,
+    StopOnNonFinite, recipe_cbs)
 from .recipes import Recipe, get_recipe
 
 # %% ../../nbs/56_learner.ipynb #2dc6f94a
@@ -40,10 +40,9 @@ def param_groups(
     decay_all:bool=False,   # weight decay on every parameter
 )->list:                    # groups with `decay`, `lr_scale` (the share of the learning rate) and `head`
     "Parameters without and with weight decay; one pair per layer if rates differ by layer, and one for the head."
-    exempt = tuple(getattr(model, 'no_weight_decay', tuple)())
-    layered = partial(param_groups_layer_decay, layer_decay=layer_decay)
-    groups = (param_groups_weight_decay if layer_decay == 1 else layered)(
-        model, 1., no_weight_decay_list=exempt)
+    exempt = getattr(model, 'no_weight_decay', set)()
+    of_layers = partial(param_groups_layer_decay, layer_decay=layer_decay)
+    groups = (of_layers if layer_decay < 1 else param_groups_weight_decay)(model, 1., no_weight_decay_list=exempt)
     of_head = {id(p) for p in getattr(model, 'get_classifier', nn.Identity)().parameters()}
     return [dict(params=params, decay=decay_all or bool(g['weight_decay']), lr_scale=g.get('lr_scale', 1.), head=head)
             for head in (False, True) for g in groups
@@ -59,6 +58,7 @@ class GroupOptim(OptimWrapper):
     def hypers(self): # as they were set: fit_one_cycle sets again what it reads here
         return [h | dict(lr=h['lr']/h.get('lr_scale', 1)) for h in super().hypers]
 
+# %% ../../nbs/56_learner.ipynb #60cd24e4
 def make_optimizer(
     groups,        # of param_groups
     lr,            # learning rate
@@ -79,12 +79,7 @@ class StepScheduler(ParamScheduler):
     def before_batch(self):
         if self.learn.iter % self.learn.accum == 0: super().before_batch()
 
-def _fall(name, lr, last, pct):
-    "The learning rate behind a warm-up that takes the part `pct` of a run."
-    if name == 'linear': return SchedLin(lr, last)
-    if name == 'inverse_sqrt': return lambda part: lr*(pct/(pct + part*(1 - pct)))**0.5
-    return SchedCos(lr, last)
-
+# %% ../../nbs/56_learner.ipynb #074aa0c7
 def schedule(
     recipe:Recipe,        # its sched, warm-up, first and last rates are used
     lr:float=None,        # highest learning rate; None: the recipe's
@@ -98,60 +93,56 @@ def schedule(
     last = lr/1e5 if r.min_lr is None else r.min_lr
     if r.sched == 'one_cycle':
         return StepScheduler(dict(lr=combined_cos(pct, first, lr, last), mom=combined_cos(pct, *r.moms)))
-    return StepScheduler(dict(lr=combine_scheds([pct, 1 - pct], [SchedLin(first, lr), _fall(r.sched, lr, last, pct)])))
+    def inverse_sqrt(part): return lr*(pct/(pct + part*(1 - pct)))**0.5
+    fall = dict(cosine=SchedCos(lr, last), linear=SchedLin(lr, last), inverse_sqrt=inverse_sqrt)[r.sched]
+    return StepScheduler(dict(lr=combine_scheds([pct, 1 - pct], [SchedLin(first, lr), fall])))
 
 # %% ../../nbs/56_learner.ipynb #1a4caa53
 class WBLearner(Learner):
     "A fastai `Learner` that knows its recipe and can begin at any epoch."
-    recipe, arch, accum, first_epoch = None, None, 1, 0
+    recipe, accum, first_epoch = None, 1, 0
+    @delegates(Learner.fit)
     def fit(self,
         n_epoch,       # of the whole run
-        lr=None,       # learning rate
-        wd=None,       # weight decay
-        cbs=None,      # further callbacks
-        reset_opt=False, # with a new optimiser
+        *args,         # as fastai's
         start_epoch=0, # begin here: the schedule of the earlier epochs counts as done
+        **kwargs       # as fastai's
     ):
         "Train."
         self.first_epoch = start_epoch
-        try: super().fit(n_epoch, lr, wd, cbs, reset_opt)
-        finally: self.first_epoch = 0
-    def validation_context(self,
-        cbs=None,    # further callbacks
-        inner=False, # within a fit
-    )->ContextManagers:
-        "Evaluate without what belongs to training only."
-        def fit_only(cb): return getattr(cb, 'remove_on_fetch', False) and cb is not self.recorder
-        if inner: return super().validation_context(cbs, inner)
-        evaluate = super().validation_context(L(cbs).filter(fit_only, negate=True))
-        return ContextManagers([self.removed_cbs(self.cbs.filter(fit_only)), evaluate])
-    @property
-    def epoch_batches(self)->int:
-        "Batches of an epoch: as many as make whole steps."
-        return len(self.dls.train) - len(self.dls.train) % self.accum
-    def freeze(self):
-        "Train the head only."
-        if not self.opt: self.create_opt()
-        self.freeze_to(-sum(g['head'] for g in self.opt.opt.param_groups))
+        super().fit(n_epoch, *args, **kwargs)
+    def _do_fit(self):
+        bar = getattr(getattr(self, 'progress', None), 'mbar', None)
+        if bar and self.first_epoch: bar.update(0) # a bar that goes on in the middle must be started
+        for self.epoch in range(self.first_epoch, self.n_epoch):
+            self._with_events(self._do_epoch, 'epoch', CancelEpochException)
+    def all_batches(self):
+        "Evaluate on all batches; train on those that make whole steps."
+        if not self.training: return super().all_batches()
+        self.n_iter = len(self.dl) - len(self.dl) % self.accum
+        if not self.n_iter:
+            raise ValueError(f"{len(self.dl)} batches an epoch don't make one step of grad_accum_steps={self.accum}")
+        for i, b in enumerate(islice(self.dl, self.n_iter)): self.one_batch(i, b)
 
 # %% ../../nbs/56_learner.ipynb #b5a1692c
 @patch
-def _do_fit(self:WBLearner):
-    bar = getattr(getattr(self, 'progress', None), 'mbar', None)
-    if bar and self.first_epoch: bar.update(0) # a bar that goes on in the middle must be started
-    self.train_iter = self.first_epoch*self.epoch_batches
-    for self.epoch in range(self.first_epoch, self.n_epoch):
-        self._with_events(self._do_epoch, 'epoch', CancelEpochException)
+def validation_context(self:WBLearner,
+    cbs=None,    # further callbacks
+    inner=False, # within a fit
+)->ContextManagers:
+    "Evaluate without what belongs to training only."
+    def fit_only(cb): return getattr(cb, 'remove_on_fetch', False) and cb is not self.recorder
+    if inner: return Learner.validation_context(self, cbs, inner)
+    evaluate = Learner.validation_context(self, L(cbs).filter(fit_only, negate=True))
+    return ContextManagers([self.removed_cbs(self.cbs.filter(fit_only)), evaluate])
 
 @patch
-def all_batches(self:WBLearner):
-    "Train on the batches that make whole steps, or evaluate all."
-    if not self.training: return Learner.all_batches(self)
-    self.n_iter = self.epoch_batches
-    if self.n_iter == 0:
-        raise ValueError(f"{len(self.dls.train)} batches an epoch don't make one step of grad_accum_steps={self.accum}")
-    for i, b in enumerate(islice(self.dl, self.n_iter)): self.one_batch(i, b)
+def freeze(self:WBLearner):
+    "Train the head only."
+    if not self.opt: self.create_opt()
+    self.freeze_to(-sum(g['head'] for g in self.opt.opt.param_groups))
 
+# %% ../../nbs/56_learner.ipynb #866a7ca4
 @patch
 def fit_recipe(self:WBLearner,
     epochs:int=None,   # the recipe's unless given
@@ -170,27 +161,26 @@ def load_weights(
     state:dict,      # weights of another, under the same names
 ):
     "Put weights into a model; a head for another number of classes is left out."
-    state, now = fit_positions(state, model) if hasattr(model, 'pos_embed') else state, model.state_dict()
-    head = (getattr(model, 'pretrained_cfg', None) or {}).get('classifier', 'head')
-    of_head = {k for k in {*now, *state} if k.startswith(f'{head}.')}
-    free = {k for k in of_head if k not in now or k not in state or state[k].shape != now[k].shape}
+    if hasattr(model, 'pos_embed'): state = fit_positions(state, model)
+    now, head = model.state_dict(), (getattr(model, 'pretrained_cfg', None) or {}).get('classifier', 'head')
+    def differs(k): return k not in now or k not in state or state[k].shape != now[k].shape
+    free = {k for k in {*now, *state} if k.startswith(f'{head}.') and differs(k)}
     check_weights(state, model, "weights of another model", free)
     model.load_state_dict({k: v for k, v in state.items() if k not in free}, strict=False)
 
 # %% ../../nbs/56_learner.ipynb #1d40c938
-KINDS = dict(text='wb_gpt_', sequences='wb_lra_') # what a model reads, by the beginning of its name; else images
-
 def check_model(
     task:Task, # of the data
     have,      # function of a name and a default: what the model has
 ):
     "Do model and data agree?"
     for k, v in task.model_args.items():
-        had, text = have(k, v), k == 'block_size'
-        if isinstance(v, tuple): had = tuple(had) if isinstance(had, (tuple, list)) else (had, had)
-        if had != v and not (text and (had == 0 or had > v)):
-            raise ValueError(f"{k}={had} in the model, but the data have {'blocks of '*text}{v}")
+        had = have(k, v)
+        if k == 'img_size': had = to_2tuple(had)
+        longer = k == 'block_size' and (had == 0 or had > v)
+        if had != v and not longer: raise ValueError(f"{k}={had} in the model, but the data have {v}")
 
+# %% ../../nbs/56_learner.ipynb #b64f4334
 def make_model(
     name:str,     # in timm's registry
     task:Task,    # of the data
@@ -198,62 +188,35 @@ def make_model(
     weights:dict=None, # see load_weights
 )->nn.Module:
     "A model that fits the data, or a `ValueError`."
-    reads = next((k for k, start in KINDS.items() if name.startswith(start)), 'images')
+    reads = dict(wb_gpt='text', wb_lra='sequences').get(name[:6], 'images')
     if reads != task.kind: raise ValueError(f"{name} reads {reads}, not {task.kind}")
     check_model(task, kwargs.get)
-    of_data = {k: v for k, v in task.model_args.items() if k != 'img_size' or name.startswith('wb_')}
+    kwargs = {k: v for k, v in task.model_args.items() if k != 'img_size' or name.startswith('wb_')} | kwargs
     try:
-        check_fits(name, 1, **of_data | kwargs)
-        model = create(name, **of_data | kwargs)
+        check_fits(name, 1, **kwargs)
+        model = create(name, **kwargs)
     except TypeError as e: raise ValueError(f"{name}: {e}") from e
     if weights is not None: load_weights(model, weights)
     return model
 
-# %% ../../nbs/56_learner.ipynb #3769dce4
-def recipe_cbs(
-    recipe:Recipe, # what it asks for
-    classes:int, # of the data
-    part:int,    # images that a process loads at once
-    device,      # where the model will be
-)->list:
-    "The callbacks that a recipe asks for."
-    r, amp, add_to_loss = recipe, amp_mode(recipe.amp, torch.device(device)), LOSSES[recipe.loss][1]
-    asked = [
-        (add_to_loss,         add_to_loss),
-        (r.token_labels,      lambda: TokenLabels(r.token_labels)),
-        (r.mixup or r.cutmix, lambda: Mix(r, classes)),
-        (r.grad_accum_steps > 1, lambda: Accumulate(part*r.grad_accum_steps)),
-        (r.clip_grad,         lambda: GradientClip(r.clip_grad)),
-        (r.model_ema_decay,   lambda: EMA(r.model_ema_decay, r.model_ema_warmup, r.ema_final)),
-        (r.channels_last,     ChannelsLast),
-        (r.torchcompile,      lambda: Compile('inductor' if r.torchcompile is True else r.torchcompile)),
-        (amp,                 lambda: Amp(amp))]
-    return [make() for wanted, make in asked if wanted]
-
-def _check_batches(train, recipe):
-    "Can the training loader give what the recipe needs?"
-    part = getattr(train, 'bs', 0)
-    if (recipe.mixup or recipe.cutmix) and part % 2:
-        raise ValueError(f"mixing pairs the images of a batch; a loader's batch of {part} is odd")
-    if recipe.grad_accum_steps > 1 and not train.drop_last:
-        raise ValueError(f"grad_accum_steps={recipe.grad_accum_steps} needs a training loader with drop_last=True")
-
 # %% ../../nbs/56_learner.ipynb #ce93f4ec
-def _learner(dls, model, recipe, loss, metrics, device):
-    "With loss, optimiser, metrics and report."
+def _learner(dls, model, recipe, task, loss_func, metrics):
+    "With all that a recipe asks for."
+    device, bs = torch.device(getattr(dls, 'device', None) or 'cpu'), getattr(dls.train, 'bs', 0)
     groups = partial(param_groups, layer_decay=recipe.layer_decay, decay_all=recipe.decay_all)
     exact = [m if isinstance(m, Metric) else SampleMean(m) for m in L(metrics)]
     if recipe.model_ema_decay: exact += [EMAMetric(m.func) for m in exact if isinstance(m, SampleMean)]
-    lines = not (IN_NOTEBOOK or sys.stdout.isatty())
-    learn = WBLearner(dls, model, loss_func=loss, opt_func=partial(make_optimizer, recipe=recipe), splitter=groups,
-        lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms, metrics=exact, cbs=[StopOnNonFinite(), Speed(lines)])
-    learn.recorder.loss = SampleLoss()
+    learn = WBLearner(dls, model, loss_func=loss_func, opt_func=partial(make_optimizer, recipe=recipe), splitter=groups,
+        lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms, metrics=exact, cbs=[StopOnNonFinite(), Speed()])
+    learn.recipe, learn.accum, learn.recorder.loss = recipe, recipe.grad_accum_steps, SampleLoss()
+    lines, cuda = not (IN_NOTEBOOK or sys.stdout.isatty()), device.type == 'cuda'
     if rank_distrib() or lines: learn.remove_cb(ProgressCallback)
-    gpu = device.type == 'cuda'
+    if lines: learn.logger = learn.speed.line
     same = DistributedDataParallelKwargs(broadcast_buffers=False)
-    if num_distrib() > 1: learn.add_cb(Distributed(gpu, cpu=not gpu, mixed_precision='no', kwargs_handlers=[same]))
-    return learn
+    if num_distrib() > 1: learn.add_cb(Distributed(cuda, cpu=not cuda, mixed_precision='no', kwargs_handlers=[same]))
+    return learn.add_cbs(recipe_cbs(recipe, task.model_args.get('num_classes'), bs, device))
 
+# %% ../../nbs/56_learner.ipynb #05d121c2
 def wb_learner(
     dls:DataLoaders,      # such as digits_dls()
     arch,                 # a name in timm's registry (`wb_eca_…`), or a model
@@ -265,17 +228,10 @@ def wb_learner(
     **model_kwargs        # passed to the model, beyond the recipe's: rank, drop_path_rate, …
 )->WBLearner:
     "A fastai Learner for a model of the zoo, as the recipe says."
-    is_model = isinstance(arch, nn.Module)
-    name = type(arch).__name__ if is_model else arch
+    task, model, name = task_of(dls), arch, arch if isinstance(arch, str) else type(arch).__name__
     recipe = recipe or get_recipe(getattr(dls, 'name', None), name)
     known(recipe.loss, LOSSES, "unknown loss")
-    task, model_kwargs = task_of(dls), {} if is_model else recipe.model | model_kwargs
-    if is_model: check_model(task, lambda k, v: v if k == 'img_size' else getattr(arch, k, v))
-    model = arch if is_model else make_model(name, task, model_kwargs, weights)
-    _check_batches(dls.train, recipe)
+    if isinstance(arch, str): model = make_model(name, task, recipe.model | model_kwargs, weights)
+    else: check_model(task, lambda k, v: v if k == 'img_size' else getattr(arch, k, v))
     if metrics is None: metrics = [METRICS[k](dls) for k in task.metrics]
-    device = torch.device(getattr(dls, 'device', None) or 'cpu')
-    learn = _learner(dls, model, recipe, loss_func or LOSSES[recipe.loss][0](recipe), metrics, device)
-    learn.recipe, learn.arch, learn.model_kwargs, learn.accum = recipe, name, model_kwargs, recipe.grad_accum_steps
-    learn.add_cbs(recipe_cbs(recipe, task.model_args.get('num_classes'), getattr(dls.train, 'bs', 0), device))
-    return learn.add_cbs(cbs)
+    return _learner(dls, model, recipe, task, loss_func or LOSSES[recipe.loss][0](recipe), metrics).add_cbs(cbs)

@@ -6,12 +6,37 @@
 __all__ = ['RECIPES', 'MAIN_ARCH', 'Recipe', 'add_recipe', 'get_recipe', 'recipe_table']
 
 # %% ../../nbs/50_recipes.ipynb #bfde2678
-import json, math
+import math
 import pandas as pd
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from fastcore.basics import patch
 from timm.optim import list_optimizers
 from ..numerics import SHARE, check_value, known, one_of, whole
+
+# %% ../../nbs/50_recipes.ipynb #74d94753
+_number = (lambda v: 0 <= v < math.inf), "a number of at least 0"
+_positive = (lambda v: 0 < v < math.inf), "a positive number"
+_share = (lambda v: 0 <= v <= 1), "in [0, 1]"
+
+RULES = {name: rule for names, rule in (
+    ('epochs bs grad_accum_steps', whole()), ('lr_base_size threads', whole(0)),
+    ('lr', _positive), ('wd warmup_epochs warmup_lr min_lr', _number),
+    ('rate_weight token_labels mixup cutmix clip_grad', _number), ('layer_decay', SHARE),
+    ('warmup smoothing mixup_prob mixup_switch_prob model_ema_decay', _share),
+    ('sched', one_of('one_cycle', 'cosine', 'linear', 'inverse_sqrt')),
+    ('amp', one_of('auto', 'bf16', 'fp16', 'none'))) for name in names.split()} # what a field may hold
+
+# %% ../../nbs/50_recipes.ipynb #6645d57e
+def check_recipe(
+    recipe, # a Recipe
+):
+    "`ValueError` for what makes no sense; JSON's lists become tuples."
+    recipe.moms, recipe.opt_betas = tuple(recipe.moms), tuple(recipe.opt_betas)
+    known(recipe.opt, list_optimizers(), "unknown opt")
+    for name, rule in RULES.items():
+        if (value := getattr(recipe, name)) is not None: check_value(name, value, rule)
+    if recipe.bs % recipe.grad_accum_steps:
+        raise ValueError(f"bs={recipe.bs}; expected a multiple of grad_accum_steps={recipe.grad_accum_steps}")
 
 # %% ../../nbs/50_recipes.ipynb #4a026454
 #| include: false
@@ -35,7 +60,8 @@ class Recipe:
     moms:tuple=(0.95, 0.85, 0.95) # β1 at the start, at the highest learning rate, at the end of 'one_cycle'
     opt_betas:tuple=(0.9, 0.99) # β1 and β2; without betas, β1 is the momentum
     opt_eps:float=1e-5          # ε of an optimiser that has one
-    loss:str='ce'               # a row of `LOSSES`: 'ce', 'bce', 'ce+rate', 'mcr2'
+    loss:str='ce'               # a row of `LOSSES`: 'ce', 'bce', 'ce+rate', 'mcr2', 'simdino'
+    rate_weight:float=1.        # of −ΔR beside cross-entropy, in 'ce+rate'
     smoothing:float=0.1         # of the labels, in [0, 1)
     token_labels:float=0.       # weight of the loss of tokens, where the data have masks, 0: none
     mixup:float=0.              # α of mixup's Beta distribution, 0: none
@@ -53,48 +79,13 @@ class Recipe:
     model:dict=field(default_factory=dict) # arguments of the model: drop_path_rate, rank, …
     data:dict=field(default_factory=dict)  # arguments of the data set's function: augment, img_size, …
     source:dict=field(default_factory=dict, compare=False, repr=False) # where the numbers come from, by field
+    def __post_init__(self): check_recipe(self)
 
-    def __post_init__(self):
-        self.moms, self.opt_betas = tuple(self.moms), tuple(self.opt_betas)
-        known(self.opt, list_optimizers(), "unknown opt")
-        for name, rule in RULES.items():
-            if (value := getattr(self, name)) is not None: check_value(name, value, rule)
-        if self.bs % self.grad_accum_steps:
-            raise ValueError(f"bs={self.bs}; expected a multiple of grad_accum_steps={self.grad_accum_steps}")
-
-# %% ../../nbs/50_recipes.ipynb #74d94753
-_number = (lambda v: 0 <= v < math.inf), "a number of at least 0"
-_positive = (lambda v: 0 < v < math.inf), "a positive number"
-_share = (lambda v: 0 <= v < 1), "in [0, 1)"
-_probability = (lambda v: 0 <= v <= 1), "in [0, 1]"
-
-RULES = dict(
-    epochs=whole(1), bs=whole(1), grad_accum_steps=whole(1), lr_base_size=whole(0), threads=whole(0),
-    sched=one_of('one_cycle', 'cosine', 'linear', 'inverse_sqrt'), amp=one_of('auto', 'bf16', 'fp16', 'none'),
-    lr=_positive, wd=_number, token_labels=_number, mixup=_number, cutmix=_number, clip_grad=_number,
-    warmup_epochs=_number, warmup_lr=_number, min_lr=_number, layer_decay=SHARE, warmup=_share, smoothing=_share,
-    model_ema_decay=_share, mixup_prob=_probability, mixup_switch_prob=_probability) # what a field may hold
-
-# %% ../../nbs/50_recipes.ipynb #ad7a6b1d
+# %% ../../nbs/50_recipes.ipynb #3d527e28
 @patch(as_prop=True)
 def peak_lr(self:Recipe)->float:
     "The highest learning rate that is used."
     return self.lr * self.bs / self.lr_base_size if self.lr_base_size else self.lr
-
-@patch
-def to_json(self:Recipe)->str:
-    "The recipe as text."
-    return json.dumps(asdict(self), indent=2, ensure_ascii=False)
-
-@patch(cls_method=True)
-def from_json(
-    cls:Recipe,
-    text:str, # of to_json
-)->Recipe:
-    "The recipe that `text` holds."
-    numbers = json.loads(text)
-    for name in numbers: known(name, [f.name for f in fields(cls)], "a recipe has no")
-    return cls(**numbers)
 
 # %% ../../nbs/50_recipes.ipynb #6d858006
 def derive(
@@ -103,14 +94,11 @@ def derive(
     **changes    # fields; `model` and `data` are merged into those of `base`
 )->Recipe:
     "`base` with other numbers, each with its source."
-    given, new = dict(base.source), {}
-    for name, value in changes.items():
-        known(name, [f.name for f in fields(Recipe)], "a recipe has no")
-        if name in ('model', 'data'):
-            given |= {f'{name}.{k}': source for k in value}
-            new[name] = getattr(base, name) | value
-        else: given[name], new[name] = source, value
-    return replace(base, **dict(source=given) | new)
+    for name in changes: known(name, vars(base), "a recipe has no")
+    parts = {k: changes.pop(k) for k in ('model', 'data') if k in changes}
+    names = [*changes, *(f'{part}.{k}' for part, values in parts.items() for k in values)]
+    merged = {part: getattr(base, part) | values for part, values in parts.items()}
+    return replace(base, **changes, **merged, source=base.source | dict.fromkeys(names, source))
 
 # %% ../../nbs/50_recipes.ipynb #1f091f2c
 RECIPES = {}
@@ -226,21 +214,21 @@ def get_recipe(
     begin = f'{variant}:' if variant else ''
     wanted = [f'{begin}finetune-{data}', f'{begin}finetune'] if finetune else [f'{begin}{data}']
     longest_first = sorted(RECIPES, key=len, reverse=True)
-    found = [RECIPES[k] for what in wanted for k in longest_first if _fits(k, what, arch or '')]
+    found = [k for what in wanted for k in longest_first if _fits(k, what, arch or '')]
     if variant and not found:
         have = ', '.join(k for k in RECIPES if ':' in k)
         raise ValueError(f"no recipe {wanted[-1]!r} for {arch}; there are: {have}")
-    return derive([*found, Recipe()][0], 'changed', **{k: v for k, v in changes.items() if v is not None})
+    recipe = RECIPES[found[0]] if found else Recipe()
+    return derive(recipe, 'changed', **{k: v for k, v in changes.items() if v is not None})
 
 # %% ../../nbs/50_recipes.ipynb #b6a56bac
 def recipe_table(
     recipe:Recipe, # such as get_recipe('imagenet', 'wb_eca_small_patch16_224')
 )->pd.DataFrame:   # value (as text) and source of every field that is set
     "The numbers of a recipe and where they come from."
-    usual, values = Recipe(), vars(recipe).copy()
-    source = values.pop('source') | dict(peak_lr='lr·bs/lr_base_size')
-    parts = {f'{part}.{k}': v for part in ('model', 'data') for k, v in values.pop(part).items()}
-    rows = {k: v for k, v in values.items() if k in source or v != getattr(usual, k)} | parts
+    def flat(r): return pd.json_normalize({k: v for k, v in vars(r).items() if k != 'source'}).to_dict('records')[0]
+    source, usual = recipe.source | dict(peak_lr='lr·bs/lr_base_size'), flat(Recipe())
+    rows = {k: v for k, v in flat(recipe).items() if k in source or v != usual.get(k)}
     if recipe.lr_base_size: rows['peak_lr'] = recipe.peak_lr
-    texts = {k: (f'{v:g}' if isinstance(v, float) else str(v), source.get(k, '')) for k, v in rows.items()}
-    return pd.DataFrame.from_dict(texts, orient='index', columns=['value', 'source'])
+    texts = [f'{v:g}' if isinstance(v, float) else str(v) for v in rows.values()]
+    return pd.DataFrame(dict(value=texts, source=[source.get(k, '') for k in rows]), list(rows))
