@@ -13,23 +13,25 @@ from torch import nn, Tensor
 from einops import einsum, rearrange
 from fastcore.basics import patch
 from ..forms import Unfit, fast, operator
-from ..numerics import (block_options, check_heads, check_sizes, check_tokens, log_sizes, no_autocast, plain_grad,
-                             refuse_mask, widen)
+from ..numerics import (block_options, check_heads, check_option, check_sizes, check_tokens, log_sizes, no_autocast,
+                             plain_grad, refuse_mask, widen)
 from ..rates import subspace_rate
 
 # %% ../../nbs/10a_attention.ipynb #717b2c4d
 def _check_qkv(q, k, v):
     "Raise `ValueError` unless queries are `b h m p`, keys and values `b h n p` with n ≥ m ≥ 1"
-    if q.dim() == k.dim() == 4 and 0 < q.shape[2] <= k.shape[2]:
-        if k.shape == v.shape == (*q.shape[:2], k.shape[2], q.shape[3]): return
-    shapes = [tuple(t.shape) for t in (q, k, v)]
-    raise ValueError(f'queries must be b h m p, keys and values b h n p with n ≥ m ≥ 1, got {shapes}')
+    fit = q.dim() == k.dim() == 4 and 0 < q.shape[2] <= k.shape[2]
+    fit = fit and k.shape == v.shape == (*q.shape[:2], k.shape[2], q.shape[3])
+    check_option(fit, 'shapes', (q.shape, k.shape, v.shape), 'queries b h m p, keys and values b h n p with n ≥ m ≥ 1')
 
+# %% ../../nbs/10a_attention.ipynb #3aa10002
 def _logit_bias(sizes, mask, k):
-    "What is added to the logits: log s of each key, and the mask; None for nothing"
+    "log s of each key, and the mask; None for nothing"
     bias = log_sizes(sizes, k)
     if bias is None or mask is None: return mask if bias is None else bias
     return bias + mask
+
+# %% ../../nbs/10a_attention.ipynb #3aa10004
 def _attend(q, k, v, bias, scale, dropout=0.):
     "softmax(q kᵀ·scale + bias) v in each head"
     with no_autocast(q):
@@ -69,6 +71,8 @@ class _Fused(torch.autograd.Function):
         once, ctx.once = ctx.once, None
         if torch.is_grad_enabled() or once is None: return *plain_grad(ctx.plain, ctx.saved_tensors, g), None, None
         return *torch.autograd.grad(*once, g), None, None
+
+# %% ../../nbs/10a_attention.ipynb #3aa10008
 @fast(softmax_attention)
 def _softmax_attention_fused(q, k, v, sizes=None, scale=None, dropout=0., mask=None):
     "`softmax_attention` on PyTorch's fused kernel"
@@ -97,6 +101,20 @@ def cross_covariance_attention(
     A = (einsum(q, k, 'b h n i, b h n j -> b h i j') * temp).softmax(-1)
     return einsum(F.dropout(A, dropout), v, 'b h i j, b h n j -> b h n i')
 
+# %% ../../nbs/10a_attention.ipynb #3aa10009
+def split_heads(
+    w:Tensor,  # `... n (h p)`
+    h:int,     # heads
+)->Tensor:     # `... h n p`
+    "The part of each token that belongs to each head."
+    return rearrange(w, '... n (h p) -> ... h n p', h=h)
+
+def join_heads(
+    w:Tensor,  # `... h n p`
+)->Tensor:     # `... n (h p)`
+    "The heads of each token side by side."
+    return rearrange(w, '... h n p -> ... n (h p)')
+
 # %% ../../nbs/10a_attention.ipynb #8da429ce
 class ProjectedAttention(nn.Module):
     "Tokens to the codes of each head by one map, something between the tokens, and another map back."
@@ -121,22 +139,7 @@ class ProjectedAttention(nn.Module):
         self.proj_drop = nn.Dropout(proj_drop)
         block_options(self, block)
 
-    def extra_repr(self): return f'dim={self.dim}, num_heads={self.num_heads}, head_dim={self.head_dim}'
-
 # %% ../../nbs/10a_attention.ipynb #e5a8955e
-@patch
-def _heads(self:ProjectedAttention, x):
-    "Queries, keys and values of tokens `b n d`, or what stands for all three: `t b h n p`"
-    check_tokens(x, self.dim)
-    if self.parts == 1: return [rearrange(self.qkv(x), 'b n (h p) -> b h n p', h=self.num_heads)]
-    return rearrange(self.qkv(x), 'b n (t h p) -> t b h n p', t=self.parts, h=self.num_heads)
-
-@patch
-def _out(self:ProjectedAttention, y): return self.proj_drop(self.proj(rearrange(y, 'b h n p -> b n (h p)')))
-
-@patch(as_prop=True)
-def _dropout(self:ProjectedAttention): return self.attn_drop if self.training else 0.
-
 @patch
 def forward(self:ProjectedAttention,
     x:Tensor,                # tokens `b n d`
@@ -149,6 +152,19 @@ def forward(self:ProjectedAttention,
     refuse_mask(attn_mask, is_causal)
     return self._out(self._mix(*self._heads(x), sizes))
 
+# %% ../../nbs/10a_attention.ipynb #3aa1000d
+@patch
+def _heads(self:ProjectedAttention, x):
+    "Queries, keys and values of tokens `b n d`, or what stands for all three: `t b h n p`"
+    check_tokens(x, self.dim)
+    return rearrange(self.qkv(x), 'b n (t h p) -> t b h n p', t=self.parts, h=self.num_heads)
+
+@patch
+def _out(self:ProjectedAttention, y): return self.proj_drop(self.proj(join_heads(y)))
+
+@patch(as_prop=True)
+def _dropout(self:ProjectedAttention): return self.attn_drop if self.training else 0.
+
 # %% ../../nbs/10a_attention.ipynb #584da29b
 @patch
 def membership(self:ProjectedAttention,
@@ -158,16 +174,17 @@ def membership(self:ProjectedAttention,
     "No token is assigned to a group."
 
 @patch
-def bases(self:ProjectedAttention)->Tensor|None:
-    "The subspaces U_k `h d p`; None where queries, keys and values see three different ones."
-    return rearrange(self.qkv.weight, '(h p) d -> h d p', h=self.num_heads) if self.parts == 1 else None
-
-@patch
 def objective(self:ProjectedAttention,
     x:Tensor,  # tokens `b n d`
 )->None:
     "No rate stands behind this operator."
 
+@patch
+def bases(self:ProjectedAttention)->Tensor|None:
+    "The subspaces U_k `h d p`; None where queries, keys and values see three different ones."
+    return rearrange(self.qkv.weight, '(h p) d -> h d p', h=self.num_heads) if self.parts == 1 else None
+
+# %% ../../nbs/10a_attention.ipynb #3aa1000f
 @patch
 def no_weight_decay(self:ProjectedAttention)->set[str]:
     "What it has beside the two maps, such as a temperature, shouldn't decay."
@@ -178,6 +195,7 @@ class SoftmaxAttention(ProjectedAttention):
     "Multi-head softmax attention on PyTorch's fused kernel; equal to `timm.layers.Attention` at equal weights."
     def _mix(self, q, k, v, sizes): return softmax_attention(q, k, v, sizes, dropout=self._dropout)
 
+# %% ../../nbs/10a_attention.ipynb #3aa10011
 class XCA(ProjectedAttention):
     "Cross-covariance attention between channels, linear in tokens; equal to `timm.models.xcit.XCA` at equal weights."
     def __init__(self,
@@ -218,17 +236,19 @@ class MSSA(ProjectedAttention):
         self.tied = tied
         if tied: self.proj = None
 
-    def objective(self,
-        x:Tensor,  # tokens `b n d`
-    )->Tensor:     # nats `b`
-        "R_c(Z | U) of each sample."
-        return subspace_rate(x, self.bases())
-
     def _mix(self, w, sizes): return subspace_attention(w, sizes=sizes, dropout=self._dropout)
 
     def _out(self, y):
         if not self.tied: return super()._out(y)
-        return self.proj_drop(rearrange(y, 'b h n p -> b n (h p)') @ self.qkv.weight)
+        return self.proj_drop(join_heads(y) @ self.qkv.weight)
+
+# %% ../../nbs/11_crate.ipynb #11aa0004
+@patch
+def objective(self:MSSA,
+    x:Tensor,  # tokens `b n d`
+)->Tensor:     # nats `b`
+    "R_c(Z | U) of each sample."
+    return subspace_rate(x, self.bases())
 
 # %% ../../nbs/11_crate.ipynb #3baa0a23
 def ista_step(
@@ -250,8 +270,7 @@ class ISTA(nn.Module):
         lam:float=0.1,    # price λ of a unit of code, ≥ 0
     ):
         super().__init__()
-        if dim < 1 or not step > 0 or not lam >= 0:
-            raise ValueError(f'expected dim ≥ 1, step > 0 and lam ≥ 0, got {dim}, {step} and {lam}')
+        check_option(dim > 0 and step > 0 and lam >= 0, 'dim, step, lam', (dim, step, lam), 'dim ≥ 1, step > 0 and lam ≥ 0')
         self.dim, self.step, self.lam = dim, step, lam
         self.weight = nn.Parameter(nn.init.kaiming_uniform_(torch.empty(dim, dim)))
 
@@ -261,7 +280,10 @@ class ISTA(nn.Module):
         "relu(x + η(Dᵀx − DᵀDx) − ηλ) for each token."
         return ista_step(x, x, self.weight, self.step, self.lam)
 
-    def extra_repr(self): return f'dim={self.dim}, step={self.step}, lam={self.lam}'
+# %% ../../nbs/18_causal.ipynb #18aa0009
+def _refuse_sizes(sizes):
+    if sizes is None: return
+    raise ValueError('a causal operator takes no sizes: a merged row stands for tokens at several positions')
 
 # %% ../../nbs/18_causal.ipynb #8eda26f5
 class _Causal:
@@ -285,15 +307,9 @@ class _Causal:
         "The update of the next tokens of a stream, exactly as `forward` gives it."
         x = x_t.unsqueeze(1) if x_t.dim() == 2 else x_t
         state = self.init_state(len(x), x.device) if state is None else state
-        held = len(state[0])
-        if held != len(x): raise ValueError(f'expected a state of {len(x)} samples, got one of {held}')
+        check_option(len(state[0]) == len(x), 'samples of the state', len(state[0]), f'{len(x)} of them')
         y, state = self._read(x, state)
-        y = self._out(y)
-        return (y[:, 0] if x_t.dim() == 2 else y), state
-
-def _refuse_sizes(sizes):
-    if sizes is None: return
-    raise ValueError('a causal operator takes no sizes: a merged row stands for tokens at several positions')
+        return self._out(y).view_as(x_t), state
 
 # %% ../../nbs/18_causal.ipynb #b51baea4
 class _Cached(_Causal):
@@ -314,6 +330,7 @@ class _Cached(_Causal):
         empty = self.qkv.weight.new_zeros(batch, self.num_heads, 0, self.head_dim, device=device)
         return (empty,)*min(self.parts, 2)
 
+# %% ../../nbs/18_causal.ipynb #18aa0010
 class CausalSoftmax(_Cached, SoftmaxAttention):
     "Causal multi-head softmax attention (GPT-2's), over a sequence or a stream."
 
