@@ -330,8 +330,8 @@ def report_run(
 
 # %% ../../nbs/74_runs.ipynb #5563fbc4
 def _result(s):
-    "The accuracy of each part, by its name."
-    found = zip(s['parts'][1:] or ['validation', 'test'], (s['valid'], s['test']))
+    "The accuracy of each part; papers validate on the test part, as a rule."
+    found = zip(s['parts'][1:] if 'test' in s['parts'][1:2] else ['validation', 'test'], (s['valid'], s['test']))
     return ', '.join(f"{part} accuracy {100*r['accuracy']:.2f} % ({r['right']:,} right)" for part, r in found if r)
 
 # %% ../../nbs/74_runs.ipynb #e32349ac
