@@ -164,8 +164,8 @@ class Compile(Callback):
     "Compile the model for the time of a fit."
     order, remove_on_fetch = -2, True # on its device, but not yet wrapped
     def __init__(self,
-        backend='inductor', # of torch.compile
-    ): self.backend = backend
+        backend=True, # of torch.compile; True: its own choice
+    ): self.backend = 'inductor' if backend is True else backend
     def before_fit(self): self.model.compile(backend=self.backend)
     def after_fit(self): unwrap_model(self.model)._compiled_call_impl = None # torch has no public way back
 
@@ -350,6 +350,9 @@ class Speed(Callback):
         print(f"epoch {self.epoch + 1}/{self.n_epoch}  {what}  {self.rate:.0f} images/s  left {format_time(left)}", flush=True)
 
 # %% ../../nbs/55_callbacks.ipynb #9f38f2a0
+OPTIONS = dict(token_labels=TokenLabels, clip_grad=GradientClip, torchcompile=Compile,
+               channels_last=lambda on: ChannelsLast()) # field of a recipe, unless 0 or False → a callback of its value
+
 def recipe_cbs(
     recipe:Recipe,   # what it asks for
     num_classes:int, # of the data
@@ -358,13 +361,10 @@ def recipe_cbs(
 )->list:
     "The callbacks that a recipe asks for."
     r, amp = recipe, amp_mode(recipe.amp, device)
-    asked = [
-        (r.token_labels,      lambda: TokenLabels(r.token_labels)),
-        (r.mixup or r.cutmix, lambda: Mix(r, num_classes)),
-        (r.grad_accum_steps > 1, lambda: Accumulate(bs*r.grad_accum_steps)),
-        (r.clip_grad,         lambda: GradientClip(r.clip_grad)),
-        (r.model_ema_decay,   lambda: EMA(r.model_ema_decay, r.model_ema_warmup, r.ema_final)),
-        (r.channels_last,     ChannelsLast),
-        (r.torchcompile,      lambda: Compile('inductor' if r.torchcompile is True else r.torchcompile)),
-        (amp,                 lambda: Amp(amp))]
-    return [make(r) for make in LOSSES[r.loss][1]] + [make() for wanted, make in asked if wanted]
+    cbs = [make(r) for make in LOSSES[r.loss][1]]
+    cbs += [make(getattr(r, k)) for k, make in OPTIONS.items() if getattr(r, k)]
+    if r.mixup or r.cutmix: cbs.append(Mix(r, num_classes))
+    if r.grad_accum_steps > 1: cbs.append(Accumulate(bs*r.grad_accum_steps))
+    if r.model_ema_decay: cbs.append(EMA(r.model_ema_decay, r.model_ema_warmup, r.ema_final))
+    if amp: cbs.append(Amp(amp))
+    return cbs
