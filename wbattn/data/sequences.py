@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw
 from torch.nn.utils.rnn import pad_sequence
 from fastcore.basics import chunked
 from fastcore.meta import delegates
-from ..numerics import check_option, check_value, whole
+from ..numerics import check_option
 from .loaders import Dataset, Loaders, Task, as_loaders, dataset
 
 # %% ../../nbs/48c_sequences.ipynb #cef6bb85
@@ -43,7 +43,6 @@ def sequence_dls(
     device=None, # a torch device or its name; None: the GPU if there is one
 )->Loaders:      # with a `record` of the data
     "Loaders of labelled sequences."
-    check_value('max_len', max_len, whole())
     parts = {k: ([o[:max_len] for o in rows], y) for k, (rows, y) in parts.items()}
     all_rows = [o for rows, _ in parts.values() for o in rows]
     for i, row in enumerate(all_rows):

@@ -100,8 +100,8 @@ class ByteVocab:
     name, size, used, end = 'bytes', 256, 256, None    # no token marks the end of a document
 
     def encode(self,
-        text:str|bytes # a string is taken in UTF-8
-    )->Tensor:         # ids `n`, int64
+        text  # a string, which is taken in UTF-8, or bytes
+    )->Tensor:# ids `n`, int64
         "The tokens of a text."
         raw = text.encode() if isinstance(text, str) else bytes(text)
         return torch.from_numpy(np.frombuffer(raw, np.uint8).astype(np.int64))
@@ -124,8 +124,8 @@ class GPT2Vocab:
         return get_encoding('gpt2')
 
     def encode(self,
-        text:str|bytes # bytes have to be UTF-8
-    )->Tensor:         # ids `n`, int64
+        text  # a string, or bytes, which have to be UTF-8
+    )->Tensor:# ids `n`, int64
         "The tokens of a text."
         return torch.tensor(self.codes.encode_ordinary(text if isinstance(text, str) else bytes(text).decode()))
 
@@ -199,18 +199,14 @@ def read_bin(
 # %% ../../nbs/48b_text.ipynb #13ec086c
 def write_bins(
     source,         # as for `text_dls`: 'python', 'glosses', a path, or a list of paths
-    out,            # folder for train.bin and val.bin
+    out,            # new folder for train.bin and val.bin
     vocab='gpt2',   # a vocabulary, or its name
-    valid=0.1,      # share of the documents for validation, in (0, 1)
-    overwrite=False # files that are there
+    valid=0.1       # share of the documents for validation, in (0, 1)
 )->dict:            # 'train' and 'val' → record
     "A text as two files of tokens."
-    train, val = (Path(out)/f'{k}.bin' for k in ('train', 'val'))
-    if train.exists() and not overwrite:
-        raise FileExistsError(f"{str(train)!r} is there already; expected a new folder, or overwrite")
     parts = split_corpus(read_corpus(source), valid)
-    train.parent.mkdir(parents=True, exist_ok=True)
-    return {f.stem: write_bin(f, docs.values(), vocab) for f, docs in zip((train, val), parts)}
+    Path(out).mkdir(parents=True)
+    return {k: write_bin(Path(out)/f'{k}.bin', docs.values(), vocab) for k, docs in zip(('train', 'val'), parts)}
 
 # %% ../../nbs/48b_text.ipynb #35151e32
 class TextBlocks:
@@ -221,13 +217,12 @@ class TextBlocks:
         vocab,         # a vocabulary
         block_size,    # tokens of a block
         moves=False,   # do the cuts move, as in training?
-        name='text',   # for errors
         per_epoch=None # blocks in an epoch of training; None: all
     ):
         check_value('block_size', block_size, whole())
         last = len(tokens) - 1                 # a target for every token but the last
         if last < block_size:
-            raise ValueError(f"{name} has {len(tokens)} tokens; a block of {block_size} needs {block_size + 1}")
+            raise ValueError(f"a text of {len(tokens)} tokens; a block of {block_size} needs {block_size + 1}")
         self.tokens, self.vocab, self.block_size, self.per_epoch = tokens, vocab, block_size, per_epoch
         self.n = last//block_size - (moves and last >= 2*block_size) # the cuts move within one block
         self.room = last - self.n*block_size + 1  # places where the first block may begin
@@ -285,10 +280,9 @@ def text_dls(
     device=None,     # a torch device or its name; None: the GPU if there is one
 )->Loaders:          # batches (tokens, targets), each `b n` int64; with `records` of both parts and `bytes_per_token`
     "A text as batches of tokens and of those that follow them."
-    check_value('per_epoch', 1 if per_epoch is None else per_epoch, whole())
     vocab = get_vocab(vocab or ('gpt2' if _is_bins(source) else 'bytes'))
     names, tokens, records = zip(*_splits(source, vocab, valid))
-    sets = [TextBlocks(t, vocab, block_size, i == 0, n, per_epoch) for i, (t, n) in enumerate(zip(tokens, names))]
+    sets = [TextBlocks(t, vocab, block_size, i == 0, per_epoch) for i, t in enumerate(tokens)]
     args, metrics = dict(vocab_size=vocab.size, block_size=block_size), ('accuracy', 'bits_per_byte')
     task = Task('text', f'blocks of {block_size} tokens', args, metrics, dict(notes=[vocab.name]))
     size = records[1]['bytes']/records[1]['tokens'] if 'bytes' in records[1] else None
