@@ -18,6 +18,7 @@ from torch import nn
 from .language import WhiteBoxEncoder, WhiteBoxGPT
 from .transformer import WhiteBoxTransformer, fit_positions
 from .zoo import _not_args, create, list_models
+from ..numerics import known
 
 # %% ../../nbs/34_weights.ipynb #08347186
 _source = {'url', 'file', 'state_dict', 'hf_hub_id', 'hf_hub_filename', 'source', 'architecture'}
@@ -29,11 +30,9 @@ def _config(model, cfg):
     names = getattr(model, 'saved_args', ('num_classes', 'global_pool'))
     args = {k: v for k, v in model.model_args.items() if k not in _not_args}
     args |= {k: v for k in names if isinstance(v := getattr(model, k, None), (int, str, list))}
-    for k, v in args.items():
-        try: json.dumps(v)
-        except TypeError: raise ValueError(f"argument {k}={v!r} of the model can't be written to config.json") from None
-    if unknown := set(cfg) - (known := {f.name for f in fields(PretrainedCfg)}):
-        raise ValueError(f"not in timm's pretrained cfg: {sorted(unknown)}; known: {sorted(known)}")
+    def refuse(v): raise ValueError(f"argument {v!r} of the model can't be written to config.json")
+    json.dumps(args, default=refuse)
+    for k in cfg: known(k, [f.name for f in fields(PretrainedCfg)], "timm's pretrained cfg has no")
     old = {k: v for k, v in model.pretrained_cfg.items() if k not in _source}
     for k in ('input_size', 'test_input_size', 'min_input_size'):       # of timm's models, too
         if old.get(k): old[k] = [args.get('in_chans', old[k][0]), *old[k][1:]]

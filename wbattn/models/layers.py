@@ -12,20 +12,20 @@ from typing import Callable
 import torch
 from einops import rearrange
 from fastcore.basics import patch
-from timm.layers import DropPath, LayerScale, resample_abs_pos_embed
+from timm.layers import DropPath, LayerScale, resample_abs_pos_embed, to_2tuple
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
+from ..numerics import check_option, check_value, known, whole
 
 # %% ../../nbs/30_layers.ipynb #54dc3f8c
 def stride_factors(
     patch_size:int, # side of a patch in pixels, >= 1
 )->list[int]:       # prime factors, largest first; `[1]` for patch size 1
     "Strides of the stem's convolutions: their product is the patch size."
-    factors, rest = [], patch_size
-    for s in range(2, patch_size + 1):
-        while rest % s == 0:
-            factors.insert(0, s)
-            rest //= s
+    factors, s = [], 2
+    while patch_size > 1:
+        if patch_size % s: s += 1
+        else: factors, patch_size = [s, *factors], patch_size//s
     return factors or [1]
 
 # %% ../../nbs/30_layers.ipynb #1b07726a
@@ -49,9 +49,8 @@ class PatchEmbed(nn.Module):
         embed_dim:int=384,                # width of a token
     ):
         super().__init__()
-        if not isinstance(patch_size, int) or patch_size < 1:
-            raise ValueError(f"patch_size must be a whole number >= 1, got {patch_size!r}")
-        self.img_size = (img_size, img_size) if isinstance(img_size, int) else tuple(img_size)
+        check_value('patch_size', patch_size, whole())
+        self.img_size = tuple(to_2tuple(img_size))
         self.patch_size, self.in_chans, self.embed_dim = patch_size, in_chans, embed_dim
         self.grid_size = self.grid_of(in_chans, *self.img_size)
         self.num_patches = math.prod(self.grid_size)
@@ -85,7 +84,6 @@ class ConvPatchEmbed(PatchEmbed):
         grid_convs:int=0,  # stride-1 convolutions on the grid of tokens
     ):
         super().__init__(*sizes)
-        if extra_convs < 0: raise ValueError(f"extra_convs must be >= 0, got {extra_convs}")
         strides = [1]*extra_convs + stride_factors(self.patch_size)
         widths = [max(1, self.embed_dim // 2**i) for i in reversed(range(len(strides)))]
         strides, widths = strides + [1]*grid_convs, widths + [self.embed_dim]*grid_convs
@@ -153,7 +151,7 @@ class Block(nn.Module):
         mlp_residual:bool=True,      # False: `x = mlp(norm2(x))`, for a half that keeps its input by itself (ISTA)
     ):
         super().__init__()
-        if not 0 <= drop_path < 1: raise ValueError(f"drop_path must lie in [0, 1), got {drop_path}")
+        check_option(0 <= drop_path < 1, 'drop_path', drop_path, 'in [0, 1)')
         def scale(): return LayerScale(dim, init_values) if init_values else nn.Identity()
         def drop(): return DropPath(drop_path) if drop_path > 0 else nn.Identity()
         self.norm1, self.attn, self.ls1, self.drop_path1 = norm_layer(dim), attn, scale(), drop()
@@ -178,6 +176,8 @@ def second_half(
     return x + block.drop_path2(block.ls2(y)) if getattr(block, 'mlp_residual', True) else y
 
 # %% ../../nbs/30_layers.ipynb #cb3a42d5
+pools = 'token', 'avg', 'all', ''   # what a head may read
+
 def check_sizes(
     embed_dim, # width of a token
     num_heads, # divides it
@@ -185,17 +185,8 @@ def check_sizes(
 ):
     "Refuse sizes that make no model."
     for name, v in dict(embed_dim=embed_dim, num_heads=num_heads, **sizes).items():
-        low = 0 if name in ('num_classes', 'cls_attn_layers') else 1
-        if v < low: raise ValueError(f"{name} must be >= {low}, got {v}")
+        check_value(name, v, whole(0 if name in ('num_classes', 'cls_attn_layers') else 1))
     if embed_dim % num_heads: raise ValueError(f"embed_dim={embed_dim} must be divisible by num_heads={num_heads}")
-
-def check_pool(
-    global_pool, # what the head reads
-):
-    "Refuse pooling that no head knows."
-    if global_pool not in ('token', 'avg', 'all', ''):
-        raise ValueError(f"global_pool must be 'token', 'avg', 'all' or '', got {global_pool!r}")
-    return global_pool
 
 # %% ../../nbs/30_layers.ipynb #28f1e6dd
 class TimmModel(nn.Module):
@@ -282,8 +273,10 @@ def reset_classifier(self:TimmModel,
     global_pool:str|None=None, # None keeps the pooling
 ):
     "A fresh head, on the same device and in the same precision."
-    if num_classes < 0: raise ValueError(f"num_classes must be >= 0, got {num_classes}")
-    if global_pool is not None: self.global_pool = check_pool(global_pool)
+    check_value('num_classes', num_classes, whole(0))
+    if global_pool is not None:
+        known(global_pool, pools, 'unknown global_pool')
+        self.global_pool = global_pool
     p = next(self.parameters())
     self.num_classes, self.head = num_classes, self._make_head(num_classes)
     self.head.apply(self._start).to(p.device, p.dtype).train(self.training)

@@ -18,14 +18,15 @@ from timm.models.xcit import ClassAttentionBlock, PositionalEncodingFourier
 from torch import Tensor, nn
 from ..numerics import check_option, known
 from ..ops.dmsa import DMSA
-from ..ops.attention import ISTA, MSSA, SoftmaxAttention, XCA
+from ..ops.attention import ISTA, MSSA, ODL, SoftmaxAttention, XCA
+from ..ops.cbsa import CBSA
 from ..ops.eca import ECAttention
 from ..ops.tssa import TSSA
-from wbattn.models.layers import (Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed, TimmModel, check_pool,
-    check_sizes, rename)
+from wbattn.models.layers import (Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed, TimmModel, check_sizes,
+    pools, rename)
 
 # %% ../../nbs/31_transformer.ipynb #c6bc8939
-attn_layers = dict(eca=ECAttention, tssa=TSSA, dmsa=DMSA, mssa=MSSA, softmax=SoftmaxAttention, xca=XCA)
+attn_layers = dict(eca=ECAttention, tssa=TSSA, dmsa=DMSA, mssa=MSSA, cbsa=CBSA, softmax=SoftmaxAttention, xca=XCA)
 
 def _token_mlp(
     dim:int,        # width of a token
@@ -36,7 +37,7 @@ def _token_mlp(
     check_option(ratio*dim >= 1, 'mlp_ratio', ratio, f'at least 1/{dim}')
     return Mlp(dim, int(dim*ratio), bias=bias)
 
-mlp_layers = dict(mlp=_token_mlp, ista=ISTA, none=None)
+mlp_layers = dict(mlp=_token_mlp, ista=ISTA, odl=ODL, none=None)
 
 # %% ../../nbs/31_transformer.ipynb #3dcb995a
 def block_halves(
@@ -115,7 +116,8 @@ class WhiteBoxTransformer(TimmModel):
         check_sizes(embed_dim, num_heads, depth=depth, cls_attn_layers=cls_attn_layers, num_classes=num_classes)
         self.embed_dim = self.num_features = self.head_hidden_size = embed_dim
         self.depth, self.num_heads, self.num_classes, self.in_chans = depth, num_heads, num_classes, in_chans
-        self.global_pool, self.init_std, self.cls_first = check_pool(global_pool), init_std, cls_attn_layers == 0
+        known(global_pool, pools, 'unknown global_pool')
+        self.global_pool, self.init_std, self.cls_first = global_pool, init_std, cls_attn_layers == 0
         self.patch_embed = _make_stem(stem, extra_convs, (img_size, patch_size, in_chans, embed_dim), norm_layer)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, embed_dim))
         self.pos_embed = _make_positions(pos_embed, embed_dim, self.patch_embed.grid_size, int(self.cls_first))
@@ -224,7 +226,7 @@ def forward_intermediates(self:WhiteBoxTransformer,
     intermediates_only:bool=False,     # return the list alone
 )->list[Tensor]|tuple[Tensor, list[Tensor]]: # final features and the blocks' outputs
     "The patch tokens after each block asked for."
-    if output_fmt not in ('NCHW', 'NLC'): raise ValueError(f"output_fmt must be 'NCHW' or 'NLC', got {output_fmt!r}")
+    known(output_fmt, ('NCHW', 'NLC'), 'unknown output_fmt')
     take, last = feature_take_indices(len(self.blocks), indices)
     x, (h, w) = self.embed(x)
     outs = []
@@ -256,7 +258,9 @@ def prune_intermediate_layers(self:WhiteBoxTransformer,
 # %% ../../nbs/31_transformer.ipynb #d9171a3e
 published_names = (
     (r'^pos_embeder\.', 'pos_embed.'),
-    (r'\.to_out\.0\.', '.proj.'),
+    (r'\.fn\.proj\.', '.fn.qkv.'),                     # CBSA's codes; its way back is to_out without a number
+    (r'\.to_out\.(0\.)?', '.proj.'),
+    (r'^to_patch_embedding\.proj\.', 'patch_embed.proj.'),
     (r'\.PI_linear\.', '.pi.'),
     (r'^(blocks\.\d+)\.gamma([12])$', r'\1.ls\2.gamma'),
     (r'^to_patch_embedding\.1\.', 'patch_embed.norm1.'),
