@@ -8,6 +8,7 @@ __all__ = []
 # %% ../../nbs/29_core.ipynb #554b19f7
 import ctypes
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from threading import Thread
 import torch
@@ -23,7 +24,7 @@ from ..ops.tssa import (causal_token_statistics_attention, causal_token_statisti
 # %% ../../nbs/29_core.ipynb #6d15caa5
 _block = 64   # BLOCK of core.c
 
-def _load(path:Path):
+def _load(path):
     "The library in a folder, or None; and why there is none"
     found = sorted(path.glob('_core.*'))
     if not found: return None, 'the C core is not built: installing wbattn where there is a C compiler builds it'
@@ -41,8 +42,7 @@ _worth = 2**20   # numbers of a sample group that are worth a thread
 def _shares(b, size):
     "Stretches (from, to) of `b` samples of `size` numbers in all, one for each thread"
     k = max(1, min(b, torch.get_num_threads(), size//_worth))
-    edges = [b*i//k for i in range(k + 1)]
-    return list(zip(edges, edges[1:]))
+    return pairwise(b*i//k for i in range(k + 1))
 
 def _as_ctypes(t):
     "As C takes it: a tensor by its address, none as null, a whole number as such"
@@ -61,7 +61,7 @@ def _run(name, given, made):
     passed = [_as_ctypes(t) for t in (n, h, p, *given, *made)]
     def some(start, end):
         sums = w.new_empty(2*d + 4*h, dtype=torch.float64)
-        work = w.new_empty(2*h*d + 5*d + _block*(2*d + h))
+        work = w.new_empty((2*h + 5)*d + _block*(2*d + h))
         function(_as_ctypes(start), _as_ctypes(end), *passed, _as_ctypes(sums), _as_ctypes(work))
     first, *others = _shares(b, w.numel())
     threads = [Thread(target=some, args=share) for share in others]
@@ -241,4 +241,4 @@ def _rotary_scores_in_c(x, weight, base=1e4, positions=None):
     if positions is not None: raise Unfit('positions of their own')
     _check(x, weight)
     if x.shape[-1] % 2 or weight.shape[1:] != x.shape[-1:]: raise Unfit('an odd width, or weights of another')
-    return _rotary(widen(x).unsqueeze(1), widen(weight), torch.tensor(float(base), dtype=torch.float64))
+    return _rotary(widen(x).unsqueeze(1), widen(weight), torch.tensor(base, dtype=torch.float64))
