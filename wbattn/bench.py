@@ -7,7 +7,7 @@ __all__ = ['interleave', 'peak_memory', 'measure']
 
 # %% ../nbs/39_bench.ipynb #269ead02
 import os, platform, random, re, shlex, sys, time
-from datetime import datetime
+from contextlib import nullcontext
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -15,10 +15,11 @@ from pathlib import Path
 import pandas as pd
 import torch
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ProfilerActivity, profile
 
 from . import forms
-from .numerics import check_value, known, one_of
+from .numerics import known
 from .ops.attention import MSSA, SoftmaxAttention, XCA
 from .ops.dmsa import DMSA
 from .ops.eca import ECAttention
@@ -32,14 +33,13 @@ def interleave(
 )->pd.DataFrame:      # seconds: a row for each round, a column for each name
     "Time calls in turns, each once a round, in random order."
     def once(f):
-        if device != 'cpu': torch.cuda.synchronize(device)
         start = clock()
         f()
         if device != 'cpu': torch.cuda.synchronize(device)
         return clock() - start
     clock = time.process_time if device == 'cpu' and torch.get_num_threads() == 1 else time.perf_counter
     names, rng, rounds = list(calls), random.Random(0), []
-    for f in calls.values(): f()                                # warm
+    for f in calls.values(): once(f)                            # warm
     start = time.perf_counter()
     while len(rounds) < 3 or len(rounds) < 200 and time.perf_counter() - start < seconds*len(calls):
         rng.shuffle(names)
@@ -98,32 +98,31 @@ LAYERS = dict(tssa=TSSA, causal_tssa=partial(CausalTSSA, max_len=None), dmsa=DMS
               softmax=SoftmaxAttention)
 
 # %% ../nbs/39_bench.ipynb #bd465a44
+FORMS = dict(fast=nullcontext, plain=lambda: forms.use('plain'), compiled=lambda: forms.use('plain'),
+             unfused=lambda: sdpa_kernel(SDPBackend.MATH))
+
 class InForm(nn.Module):
     "A layer that is always computed in one form."
     def __init__(self,
         layer:nn.Module, # the layer
-        form:str='fast', # fast, plain, compiled or unfused
+        form:str,        # a name of `FORMS`
     ):
         super().__init__()
-        check_value('form', form, one_of('fast', 'plain', 'compiled', 'unfused'))
-        self.layer, self.form = layer, form
+        known(form, FORMS, "unknown form")
+        self.layer, self.form = layer, FORMS[form]
         self.call = torch.compile(layer, fullgraph=True, dynamic=False) if form == 'compiled' else layer
 
     def forward(self,
         x, # tokens `b n d`
     ):
-        from torch.nn.attention import SDPBackend, sdpa_kernel
-        if self.form == 'fast': return self.call(x)
-        if self.form == 'unfused':
-            with sdpa_kernel(SDPBackend.MATH): return self.call(x)
-        with forms.use('plain'): return self.call(x)
+        with self.form(): return self.call(x)
 
 # %% ../nbs/39_bench.ipynb #82b8054e
 def _processor():
     "The processor's name as Linux has it, or what Python knows"
     info = Path('/proc/cpuinfo')
-    found = re.search(r'model name\s*:\s*(.+)', info.read_text()) if info.exists() else None
-    return found[1] if found else platform.processor()
+    names = re.findall(r'model name\s*:\s*(.+)', info.read_text()) if info.exists() else []
+    return [*names, platform.processor()][0]
 
 def save_table(
     table:pd.DataFrame, # from `measure`
@@ -132,9 +131,10 @@ def save_table(
 ):
     "Write a table, with date, machine, versions and command as comments above it."
     chip = torch.cuda.get_device_name(device) if device != 'cpu' else _processor()
-    said = [f'{datetime.now():%Y-%m-%d}', f'on {chip}', f'{torch.get_num_threads()} thread(s)', f'torch {torch.__version__}',
+    head = [time.strftime('%Y-%m-%d'), f'on {chip}', f'{torch.get_num_threads()} thread(s)', f'torch {torch.__version__}',
             'by ' + shlex.join(['wbattn_bench', *sys.argv[1:]])]
-    Path(path).write_text(''.join(f'# {s}\n' for s in said) + table.to_csv(index=False, float_format='%.5g'), encoding='utf-8')
+    text = ''.join(f'# {line}\n' for line in head) + table.to_csv(index=False, float_format='%.5g')
+    Path(path).write_text(text, encoding='utf-8')
 
 # %% ../nbs/39_bench.ipynb #73b9ea18
 def _measured(named, n, d, o, device):

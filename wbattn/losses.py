@@ -145,7 +145,7 @@ class SimDINOLoss(CodingRateLoss):
         "The loss of one batch of crops."
         if problem := _problem(student) or _crop_problem(student, teacher): self._gather(problem)
         s, t = _unit(student), _unit(teacher.detach())
-        cos = torch.einsum('gnd,vnd->gv', t, s)
+        cos = (t.unsqueeze(1)*s).sum((-1, -2)) # no matrix product, which autocast would round
         views, cos = self._gather('', s[:len(t)].movedim(1, 0), cos[None])
         n, g, d = views.shape
         others = ~torch.eye(g, len(s), dtype=torch.bool, device=s.device)

@@ -18,6 +18,7 @@ def widen(
     "The tensor in at least single precision."
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
+# %% ../nbs/04_numerics.ipynb #49400b82
 def no_autocast(
     x:Tensor,  # its device decides which autocast
 ):             # context manager
@@ -33,6 +34,7 @@ def check_tokens(
     if x.dim() == 3 and x.shape[-1] == dim and x.shape[1] > 0: return
     raise ValueError(f'expected tokens b n d with n ≥ 1 and d = {dim}, got {tuple(x.shape)}')
 
+# %% ../nbs/04_numerics.ipynb #18455ffc
 def refuse_mask(
     attn_mask:Tensor|None,   # what a block of timm hands on
     is_causal:bool=False,    # must no token see a later one?
@@ -154,6 +156,7 @@ def shift_right(
     "Shift to the right that fills with zeros; that of int64 copies the sign."
     return (x >> s) & ((1 << (64 - s)) - 1)
 
+# %% ../nbs/04_numerics.ipynb #b53be585
 def mix64(
     x:Tensor,  # int64, any values
 )->Tensor:     # int64, as if random
@@ -162,6 +165,7 @@ def mix64(
     x = (x ^ shift_right(x, 27)) * -0x6b2fb644ecceee15   # 0x94d049bb133111eb
     return x ^ shift_right(x, 31)
 
+# %% ../nbs/04_numerics.ipynb #5e4080d2
 def splitmix64(
     seed:int|Tensor,  # start of the sequence: a whole number, or int64 of any shape
     j:Tensor,         # which of its outputs, int64, ≥ 0

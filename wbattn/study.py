@@ -8,9 +8,7 @@ __all__ = ['STUDIES', 'CompressOnly', 'RedrawnECA', 'CholeskyECA', 'Study', 'fin
 # %% ../nbs/81b_studies.ipynb #80779483
 import contextlib, io, json
 import numpy as np, pandas as pd, torch
-from dataclasses import asdict, dataclass, field
-from einops import einsum
-from functools import partial
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from scipy.stats import t as student_t
@@ -28,12 +26,11 @@ from .ops.tssa import TSSA
 from .run.cli import train_run
 from .run.runs import predictions
 from .train.callbacks import NonFiniteError
-from .train.checkpoint import atomic_write
 from .train.recipes import Recipe, get_recipe
 
 # %% ../nbs/81b_studies.ipynb #d5ebbc30
 class CompressOnly(ECAttention):
-    "ECAttention without its expansion module: the update is −β·compress(x)."
+    "ECAttention without its expansion: the update is −β·compress(x)."
     alpha = torch.zeros(())
     def __init__(self,
         dim:int,  # token width d
@@ -42,14 +39,7 @@ class CompressOnly(ECAttention):
         super().__init__(dim, **kwargs)
         del self.alpha_raw
 
-    def forward(self,
-        x:Tensor,               # tokens `b n d`
-        *,
-        sizes:Tensor|None=None, # how many tokens each row stands for `b n`
-    )->Tensor:                  # `b n d`
-        "The compression, weighted."
-        return -self.beta * self.compress(x, sizes=sizes)
-
+# %% ../nbs/81b_studies.ipynb #c35189cb
 def _refuse(sizes):
     if sizes is not None: raise ValueError("this ablation knows no tokens of several sizes")
 
@@ -65,7 +55,6 @@ class RedrawnECA(ECAttention):
 
     def forward(self,
         x:Tensor,   # tokens `b n d`
-        *,
         sizes=None, # refused
     )->Tensor:      # `b n d`
         "ECAttention's update with another Ω."
@@ -76,10 +65,8 @@ class RedrawnECA(ECAttention):
         return super().forward(x, omega=sketch(x.shape[1], self.expand.rank, seed, x.device, x.dtype))
 
 # %% ../nbs/81b_studies.ipynb #b1f3e092
-_half = dict(float32=None, float16=torch.float16, bfloat16=torch.bfloat16)
-
 def _rounded(x, dtype):
-    "The values of `x` rounded to another type, with the gradient of `x`."
+    "The values of `x` rounded to another type, with the gradient of `x`; None: as they are."
     return x if dtype is None else x + (x.to(dtype).to(x.dtype) - x).detach()
 
 class CholeskyECA(ECAttention):
@@ -90,8 +77,7 @@ class CholeskyECA(ECAttention):
         **kwargs            # of ECAttention
     ):
         super().__init__(dim, **kwargs)
-        known(gram, _half, "unknown gram")
-        self.gram, self.calls, self.failures = _half[gram], 0, 0
+        self.gram, self.calls, self.failures = None if gram == 'float32' else getattr(torch, gram), 0, 0
 
     def basis(self,
         Y:Tensor, # a sketch `... d r`
@@ -108,7 +94,6 @@ class CholeskyECA(ECAttention):
 
     def forward(self,
         x:Tensor,   # tokens `b n d`
-        *,
         sizes=None, # refused
     )->Tensor:      # `b n d`
         "ECAttention's update with the bases of Algorithm 4."
@@ -116,13 +101,12 @@ class CholeskyECA(ECAttention):
         with no_autocast(x):
             x, c, U = widen(x), self.compress, self.bases()
             S = x.mT @ sketch(x.shape[1], self.expand.rank, c.seed, x.device, x.dtype)
-            Q = self.basis(S)
-            A = einsum(x, U, 'b n d, h d p -> b h n p')
-            Qk = self.basis(einsum(U, S[..., :c.rank], 'h d p, b d r -> b h p r'))
-            C = (A @ Qk) @ Qk.mT
+            Q, Qk = self.basis(S), self.basis(U.mT @ S[:, None, :, :c.rank])
+            A = x.unsqueeze(1) @ U
+            C = A @ Qk @ Qk.mT
             Pi = (C.square().sum(-1, keepdim=True) / (2*c.eta)).softmax(1)
-            compressed = einsum(Pi*(A - C), U, 'b h n p, h d p -> b n d')
-            return self.alpha*(x - (x @ Q) @ Q.mT) - self.beta*compressed
+            compressed = (Pi*(A - C) @ U.mT).sum(1)
+            return self.alpha*(x - x @ Q @ Q.mT) - self.beta*compressed
 
 # %% ../nbs/81b_studies.ipynb #b466d3eb
 class RawTSSA(TSSA):
@@ -182,6 +166,7 @@ class Study(NamedTuple):
     variants:Callable  # Sizes → {name: (family, arguments of the model)}
     longer:int=1       # train for so many times the budget
 
+# %% ../nbs/81b_studies.ipynb #d60ac624
 def _eca(s, **model): return 'eca', dict(rank=s.rank) | model
 
 def _ranks(s):
@@ -198,6 +183,7 @@ def _equal_sizes(s):
     return {'ToST': ('tost', {}), 'ToST, no MLP': ('tost', dict(mlp='none')), 'ECA': _eca(s), **others,
             'ECA + MLP': _eca(s, mlp='mlp')}
 
+# %% ../nbs/81b_studies.ipynb #7be14aab
 STUDIES = dict(
     eca_expansion=Study('ECA, Table 9', "Does the expansion module help?",
         lambda s: {'with expansion': _eca(s), 'without': _eca(s, attn='CompressOnly')}),
@@ -257,12 +243,30 @@ def spec_of(
     recipe:Recipe,   # how it is trained
 )->str:
     "Everything that decides a run besides its seed, as JSON in a line (of the recipe: what differs from its defaults)."
-    default = asdict(Recipe())
-    changed = {k: v for k, v in asdict(recipe).items() if v != default[k] and k not in ('threads', 'source')}
+    default, skip = vars(Recipe()), ('threads', 'source')
+    changed = {k: v for k, v in vars(recipe).items() if v != default[k] and k not in skip}
     given = dict(data=data, arch=sizes.archs[variant[0]], model=model_args(variant, sizes), recipe=changed)
     return json.dumps(given, sort_keys=True)
 
 # %% ../nbs/81b_studies.ipynb #29196582
+@torch.no_grad()
+def _layers(model, x):
+    "Column → a number for each layer."
+    rates = layer_rates(model, x, what=['R', 'Rc'], after=False)
+    stream = layer_rates(model, x, what=['objective'], where='stream')
+    return {k: rates[k] for k in ('R', 'Rc') if k in rates} | {
+        column: stream[k] for column, k in dict(entering='objective', leaving='objective_after').items() if k in stream}
+
+def _measured(model, dls, history):
+    "Column → value."
+    a, b = (predictions(model, dls.loaders[-1])['top'][:, 0] for _ in range(2))
+    found, ops = dict(changed=int((a != b).sum())), operators(model)
+    counted = [o for o in ops if isinstance(o, CholeskyECA)]
+    if counted: found |= {f'cholesky_{k}': sum(getattr(o, k) for o in counted) for k in ('calls', 'failures')}
+    lists = (history[-1] if history else {}) | (_layers(model, dls.valid.one_batch()[0][:64]) if ops else {})
+    return found | {k: json.dumps(np.round(v, 4).tolist()) for k, v in lists.items()} | dict(history=json.dumps(history))
+
+# %% ../nbs/81b_studies.ipynb #20ea1d94
 class _Measure(Callback):
     "The same random numbers for every variant; what its layers do, when it is trained."
     order, remove_on_fetch = 99, True
@@ -274,43 +278,26 @@ class _Measure(Callback):
         with contextlib.suppress(MissingQuantity): self.history.append(step_sizes(self.model))
     def after_fit(self): self.found = _measured(self.model, self.dls, self.history)
 
-@torch.no_grad()
-def _measured(model, dls, history):
-    "Column → value."
-    a, b = (predictions(model, dls.loaders[-1])['top'][:, 0] for _ in range(2))
-    found, ops = dict(changed=int((a != b).sum())), operators(model)
-    counted = [o for o in ops if isinstance(o, CholeskyECA)]
-    if counted: found |= {f'cholesky_{k}': sum(getattr(o, k) for o in counted) for k in ('calls', 'failures')}
-    if not ops: return found
-    x = dls.valid.one_batch()[0][:64]
-    rates = layer_rates(model, x, what=['R', 'Rc'], after=False)
-    stream = layer_rates(model, x, what=['objective'], where='stream')
-    lists = {k: rates.get(k) for k in ('R', 'Rc')} | (history[-1] if history else {})
-    lists |= dict(entering=stream.get('objective'), leaving=stream.get('objective_after'))
-    return found | {k: json.dumps(np.round(v, 4).tolist()) for k, v in lists.items() if v} | dict(
-        history=json.dumps(history))
-
 # %% ../nbs/81b_studies.ipynb #594a906c
-_texts = ('variant', 'failed', 'date', 'device', 'torch', 'wbattn', 'command', 'spec')
-_lists = ('alpha', 'beta', 'R', 'Rc', 'entering', 'leaving', 'history')
+_lists = 'alpha', 'beta', 'R', 'Rc', 'entering', 'leaving', 'history'
 COLUMNS = ['variant', 'seed', 'test_right', 'test_images', 'test_cross_entropy', 'valid_right', 'valid_images',
            'valid_cross_entropy', 'params', 'epochs', 'seconds', 'cpu_seconds', 'changed', 'cholesky_calls',
-           'cholesky_failures', 'failed', *_lists, *_texts[2:]]
+           'cholesky_failures', 'failed', *_lists, 'date', 'device', 'torch', 'wbattn', 'command', 'spec']
 
 def read_results(
     path, # CSV file of a study
 )->pd.DataFrame:
     "The results of a study, with accuracy (%) and cross-entropy (nats) of the test part, or of validation without one."
     def read_list(s): return json.loads(s) if s else None
-    df = pd.read_csv(path, dtype=dict.fromkeys(_texts, str), converters=dict.fromkeys(_lists, read_list))
-    df = df.fillna(dict.fromkeys(_texts, ''))
+    df = pd.read_csv(path, converters=dict.fromkeys(_lists, read_list), dtype=dict(failed=str)).fillna(dict(failed=''))
     part = 'test' if df.test_images.notna().any() else 'valid'
     accuracy = 100*df[f'{part}_right']/df[f'{part}_images']
     return df.assign(accuracy=accuracy, cross_entropy=df[f'{part}_cross_entropy'])
 
+# %% ../nbs/81b_studies.ipynb #ece05184
 def _train(o, arch, model, recipe, seed, folder):
     "Train one variant once: a row of the file."
-    measure, numbers = _Measure(seed), {k: v for k, v in asdict(recipe).items() if k not in ('model', 'data', 'source')}
+    measure, numbers = _Measure(seed), {k: v for k, v in vars(recipe).items() if k not in ('model', 'data', 'source')}
     given = {k: getattr(o, k) for k in ('data', 'data_dir', 'download', 'device')}
     try:
         with contextlib.redirect_stdout(io.StringIO()):
@@ -332,16 +319,18 @@ def run_study(
     study, path, sizes = STUDIES[o.name], Path(o.out or f'experiments/{o.data}/{o.name}.csv'), sizes_for(o.data)
     recipe = get_recipe(o.data, epochs=o.epochs or (sizes.epochs and study.longer*sizes.epochs))
     path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists(): pd.DataFrame(columns=COLUMNS).to_csv(path, index=False)
+    old = read_results(path)
+    done = dict(zip(zip(old.variant, old.seed), old.spec))
     for seed, (name, variant) in product(range(o.seeds), study.variants(sizes).items()):
-        rows = pd.read_csv(path, dtype=str, keep_default_na=False) if path.exists() else pd.DataFrame(columns=COLUMNS)
-        spec, here = spec_of(variant, sizes, o.data, recipe), rows[(rows.variant == name) & (rows.seed == str(seed))]
-        if (here.spec != spec).any():
+        spec = spec_of(variant, sizes, o.data, recipe)
+        if done.get((name, seed), spec) != spec:
             raise ValueError(f"{str(path)!r} holds {name!r} made with other settings; choose another file (--out)")
-        if len(here): continue
+        if (name, seed) in done: continue
         model = model_args(variant, sizes) | (dict(img_size=sizes.size) if variant[0] == 'vit' else {})
         row = _train(o, sizes.archs[variant[0]], model, recipe, seed, path.with_suffix('')/f'{name}-seed{seed}')
         row = row.assign(variant=name, seed=seed, spec=spec, command=o.command)
-        atomic_write(path, partial(pd.concat([rows, row.reindex(columns=COLUMNS)]).to_csv, index=False))
+        row.reindex(columns=COLUMNS).to_csv(path, mode='a', header=False, index=False)
         print(f"{name}, seed {seed}: {row.failed[0] or f'{100*row.accuracy[0]:.2f} %'}", flush=True)
     return read_results(path)
 
@@ -357,6 +346,7 @@ def summarize(
                          'cross-entropy (nats)': runs.cross_entropy.agg(mean_sd, 3),
                          'CPU time (s)': runs.cpu_seconds.mean().map('{:.0f}'.format), 'seeds': runs.size()})
 
+# %% ../nbs/81b_studies.ipynb #7b71085a
 class Difference(NamedTuple):
     "A paired difference between two variants."
     mean:float  # of a − b over seeds

@@ -7,95 +7,71 @@ __all__ = ['read_imagenet', 'cifar_dls', 'imagenet_dls', 'folder_dls']
 
 # %% ../../nbs/49_datasets.ipynb #34f2746f
 import os
-import numpy as np, pandas as pd, torch
+import numpy as np
 import torchvision.datasets as tvd
 from collections import Counter
 from contextlib import nullcontext
-from dataclasses import dataclass
 from fastcore.meta import delegates
 from functools import partial
 from pathlib import Path
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD, ImageNetInfo, RealLabelsImagenet
 from timm.layers import to_2tuple, to_3tuple
 from torchvision.datasets.folder import IMG_EXTENSIONS, make_dataset
+from PIL import Image
 from unittest.mock import patch as replaced
 from fastai.data.core import DataLoaders, Datasets
 from ..numerics import check_option, check_value, known, nearest, one_of, whole
-from .images import (AUGMENTS, Augment, UnreadableImage, check_headers, get_augment, loader_speed,
-    picture_dls, read_image)
-from .loaders import (DATASETS, BatchDL, Dataset, DataSet, ImageArrays, Loaders, Task, array_dls, dataset,
-    picture_task, stratified_split, task_of)
+from .images import AUGMENTS, Augment, UnreadableImage, check_files, get_augment, picture_dls, read_image
+from .loaders import DATASETS, Loaders, Task, array_dls, dataset, stratified_split, task_of
 from .scenes import DIGITS_MEAN, DIGITS_STD, Scenes, digits_arrays, digits_dls, scenes, scenes_dls
-from .sequences import grey_cifar_dls, imdb_dls, listops_dls, pathfinder_dls
+from .sequences import imdb_dls, listops_dls, pathfinder_dls, picture_rows, sequence_dls, sequence_options
 from .text import text_dls
-
-# %% ../../nbs/49_datasets.ipynb #4f2ba8db
-@dataclass(frozen=True)
-class Source:
-    "Where pictures come from, and how they are treated unless options say otherwise."
-    name:str              # under which recipes are looked up
-    read:object           # the reader
-    size:int=224          # side of the images
-    train:tuple=(None,)   # parts to train on, that of the papers first
-    test:str=None         # part to report on
-    data_dir:str='data'   # where it is looked for
-    mean:tuple=IMAGENET_DEFAULT_MEAN # of the training images, of each channel, in [0, 1]
-    std:tuple=IMAGENET_DEFAULT_STD   # likewise
-    hflip:float=None      # None: the augmentation's; 0: a mirrored digit is another sign
-    augment:str=None      # its augmentation; None: by size
-
-# %% ../../nbs/49_datasets.ipynb #b726d16c
-def _size_and_stats(s, img_size, mean, std):
-    size = to_2tuple(s.size if img_size is None else img_size)
-    check_option(min(size) >= 1, 'img_size', img_size, "a number of pixels, or two")
-    own = s if max(size) < 96 else Source
-    return size, to_3tuple(own.mean if mean is None else mean), to_3tuple(own.std if std is None else std)
-
-def _augmentation(s, size, augment, changes):
-    named = augment or s.augment or ('light' if max(size) < 96 else 'finetune')
-    if s.hflip is not None and changes.get('hflip') is None and not isinstance(named, Augment):
-        changes = {**changes, 'hflip': s.hflip}
-    return get_augment(named, **changes)
 
 # %% ../../nbs/49_datasets.ipynb #af7dfdba
 def _hold_out(parts, valid_pct):
-    (name, (x, y)), *others = parts.items()
-    kept, out = stratified_split(y, valid_pct)
-    ours = {f'{name} without {valid_pct:g}': (x[kept], y[kept]), f'{valid_pct:g} of {name}': (x[out], y[out])}
-    return ours | dict(others)
+    "The parts with a share of the first for validation; a single one needs that"
+    if valid_pct is None: valid_pct = 0.2 if len(parts) == 1 else 0
+    if valid_pct:
+        (name, (x, y)), *others = parts.items()
+        kept, out = stratified_split(y, valid_pct)
+        ours = {f'{name} without {valid_pct:g}': (x[kept], y[kept]), f'{valid_pct:g} of {name}': (x[out], y[out])}
+        parts = ours | dict(others)
+    if len(parts) == 1: raise ValueError("no images to validate on; pass a valid_pct such as 0.2")
+    return parts
 
 # %% ../../nbs/49_datasets.ipynb #2da9d164
 @delegates(Augment)
 def image_dls(
-    source,          # a `Source` of pictures
-    data_dir=None,   # directory that holds the files, or will; None: the data set's own default
+    read,            # a reader of pictures
+    data_dir='data', # directory that holds the files, or will
     download=False,  # fetch what is missing (ImageNet: unpack its archives)
     bs=128,          # training batch size
     val_bs=None,     # batch size of validation and test, `2*bs` unless given
-    img_size=None,   # side of the images, or (height, width); None: the data set's own
+    img_size=224,    # side of the images, or (height, width)
     seed=None,       # of the order; None: drawn from Python's generator
     device=None,     # a torch device or its name; None: the GPU if there is one
     num_workers=None,# processes that decode and augment, 0: none but this; None: one per processor, at most 16
     valid_pct=None,  # share of each class to validate on; 0: validate on the papers' test part
-    train_on=None,   # part to train on; None: the papers'
-    augment=None,    # a name in AUGMENTS or an Augment; None: the data set's, or by size 'light' or 'finetune'
+    train_on='train',# part to train on
+    augment=None,    # a name in AUGMENTS; None: by size 'light' or 'finetune'
     mean=None,       # of each channel, in [0, 1]; None: the data set's below 96 pixels, else ImageNet's
     std=None,        # likewise
-    verify=True,     # compare the files' checksums with those published; of a folder: open every file once
+    own=None,        # the data set's mean and std
+    verify=True,     # compare the files' checksums with those published; of a folder: decode every file once
     **kwargs         # fields of Augment
 )->Loaders:
     "DataLoaders for a data set of pictures."
+    size = to_2tuple(img_size)
+    check_option(min(size) >= 1, 'img_size', img_size, "a number of pixels, or two")
+    check_option(not valid_pct or 0 < valid_pct < 1, 'valid_pct', valid_pct, "0, or a share below 1")
     check_value('bs', bs, whole())
-    size, mean, std = _size_and_stats(source, img_size, mean, std)
-    aug, data_dir = _augmentation(source, size, augment, kwargs), data_dir or source.data_dir
-    check_option(valid_pct is None or 0 <= valid_pct < 1, 'valid_pct', valid_pct, "0, or a share below 1")
-    check_option(train_on is None or train_on in source.train, 'train_on', train_on, f"one of {source.train}")
-    names = [train_on or source.train[0], source.test]
-    parts, vocab = source.read(data_dir=data_dir, parts=names, download=download, verify=verify)
-    if valid_pct is None and len(parts) == 1: valid_pct = 0.2
-    if valid_pct: parts = _hold_out(parts, valid_pct)
-    if len(parts) == 1: raise ValueError(f"no images to validate on in {str(data_dir)!r}; pass a valid_pct such as 0.2")
-    return picture_dls(parts, vocab, aug, size, bs, val_bs, seed, device, num_workers, mean, std, source.name)
+    small = max(size) < 96
+    aug = get_augment(augment or ('light' if small else 'finetune'), **kwargs)
+    usual = own if own and small else (IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD)
+    mean, std = (to_3tuple(u if given is None else given) for u, given in zip(usual, (mean, std)))
+    parts, vocab = read(data_dir=data_dir, parts=(train_on, 'test'), download=download, verify=verify)
+    return picture_dls(_hold_out(parts, valid_pct), vocab, aug, size, mean, std, bs=bs, val_bs=val_bs, seed=seed,
+                       device=device, num_workers=num_workers)
 
 image_dls.__delwrap__ = Augment   # where the words on its other options stand: a dataclass has no source of its own
 
@@ -108,12 +84,11 @@ def pictures(
     size=224,     # side of the images
     format='',    # in which form it comes, and on which terms
     url='',       # where it is published
-    **source      # of `Source`: train, test, data_dir, mean, std, hflip, augment
+    **options     # of `image_dls`: train_on, own, data_dir, hflip, augment
 ):                # a decorator
     "Put a reader of pictures into the table of data sets."
     def add(read):
-        make = partial(image_dls, Source(name, read, size, **source))
-        dataset(name, title=title, images=images, classes=classes, size=size, format=format, url=url)(make)
+        dataset(name, title, images, classes, size, format, url)(partial(image_dls, read, img_size=size, **options))
         return read
     return add
 
@@ -125,8 +100,9 @@ def _read_part(tv, root, part, download):
     if tv is tvd.SVHN: x, y = ds.data.transpose(0, 2, 3, 1), ds.labels
     elif hasattr(ds, 'data'): x, y = ds.data, ds.targets
     else: x, y = np.array([str(o) for o in getattr(ds, '_image_files', None) or ds._images]), ds._labels
-    return x, np.asarray(y, np.int64), list(getattr(ds, 'classes', range(max(y) + 1)))
+    return x, np.asarray(y, np.int64), list(getattr(ds, 'classes', range(10)))
 
+# %% ../../nbs/49_datasets.ipynb #49publ02
 def read_published(
     tv,             # torchvision's class
     name,           # of the data set, for errors
@@ -138,86 +114,89 @@ def read_published(
     "Parts of a published data set."
     check = nullcontext() if verify else replaced('torchvision.datasets.utils.check_md5', lambda *args, **kwargs: True)
     try:
-        with check: read = {q: _read_part(tv, data_dir, q, download) for p in parts for q in p.split('+')}
+        with check: read = {p: [_read_part(tv, data_dir, q, download) for q in p.split('+')] for p in parts}
     except (RuntimeError, OSError) as e:
         how = "is missing or differs from what is published; fetch it by --download (download=True), or say where it is " \
               "by --data-dir (data_dir)"
         if download: how = f"can't be downloaded ({e})"
         raise FileNotFoundError(f"no {name} here: what is in {str(data_dir)!r} {how}") from e
-    def together(p): return tuple(np.concatenate([read[q][k] for q in p.split('+')]) for k in (0, 1))
-    return {p: together(p) for p in parts}, max((c for _, _, c in read.values()), key=len)
+    together = {p: tuple(np.concatenate(o) for o in list(zip(*r))[:2]) for p, r in read.items()}
+    return together, read[parts[0]][0][2]
 
 # %% ../../nbs/49_datasets.ipynb #9dcc50dc
-def _published(
-    name,    # under which it can be had
-    tv,      # torchvision's class
-    *args,   # of `pictures`
-    train=('train',), # parts to train on
-    **kwargs # of `pictures`
-):
+def _published(name, tv, *row, **options):
     "A row for a data set that torchvision reads."
-    pictures(name, *args, train=train, test='test', **kwargs)(partial(read_published, tv, name))
+    pictures(name, *row, **options)(partial(read_published, tv, name))
 
-_cifar = dict(size=32, format='pickled arrays', url='https://www.cs.toronto.edu/~kriz/cifar.html')
-_published('cifar10', tvd.CIFAR10, 'CIFAR-10, small photographs', '50,000 → 10,000', 10, **_cifar,
-           mean=(0.4914, 0.4822, 0.4465), std=(0.2470, 0.2435, 0.2616))
-_published('cifar100', tvd.CIFAR100, 'CIFAR-100, small photographs', '50,000 → 10,000', 100, **_cifar,
-           mean=(0.5071, 0.4865, 0.4409), std=(0.2673, 0.2564, 0.2762))
+_cifar = 'pickled arrays', 'https://www.cs.toronto.edu/~kriz/cifar.html'
+_published('cifar10', tvd.CIFAR10, 'CIFAR-10, small photographs', '50,000 → 10,000', 10, 32, *_cifar,
+           own=((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)))
+_published('cifar100', tvd.CIFAR100, 'CIFAR-100, small photographs', '50,000 → 10,000', 100, 32, *_cifar,
+           own=((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)))
 _published('svhn', tvd.SVHN, 'Street View House Numbers', '73,257 (+ 531,131) → 26,032', 10, 32, 'MATLAB arrays',
-           'http://ufldl.stanford.edu/housenumbers/', train=('train', 'train+extra'), hflip=0.,
-           mean=(0.4377, 0.4438, 0.4728), std=(0.1980, 0.2010, 0.1970))
+           'http://ufldl.stanford.edu/housenumbers/', hflip=0., own=((0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970)))
 _published('flowers', tvd.Flowers102, 'Oxford 102 Flowers', '1,020 (+ 1,020) → 6,149', 102, 224, 'JPEG, MATLAB lists',
-           'https://www.robots.ox.ac.uk/~vgg/data/flowers/102/', train=('train', 'train+val'))
+           'https://www.robots.ox.ac.uk/~vgg/data/flowers/102/')
 _published('pets', tvd.OxfordIIITPet, 'Oxford-IIIT Pets, 37 breeds', '3,680 → 3,669', 37, 224, 'JPEG, text lists',
-           'https://www.robots.ox.ac.uk/~vgg/data/pets/', train=('trainval',))
+           'https://www.robots.ox.ac.uk/~vgg/data/pets/', train_on='trainval')
 _published('food101', tvd.Food101, 'Food-101, photographs of dishes', '75,750 → 25,250', 101, 224, 'JPEG, JSON lists',
            'https://data.vision.ee.ethz.ch/cvl/datasets_extra/food-101/')
 
+# %% ../../nbs/49_datasets.ipynb #49grey02
+@dataset('grey_cifar10', 'CIFAR-10 in grey, row by row', '45,000 + 5,000 → 10,000', 10, 1024, *_cifar)
+@sequence_options
+def grey_cifar_dls(
+    data_dir='data', # directory that holds the files, or will
+    download=False,  # fetch what is missing
+    verify=True,     # compare checksums?
+    **kwargs         # of sequence_dls
+)->Loaders:          # batches (ids `b 1024`, labels `b`); 257 symbols, 10 classes
+    "CIFAR-10 in grey, row by row (the arena's Image)."
+    parts, vocab = read_published(tvd.CIFAR10, 'cifar10', data_dir, ('train', 'test'), download, verify)
+    def grey(x): return picture_rows([np.asarray(Image.fromarray(o).convert('L')) for o in x])
+    return sequence_dls('grey_cifar10', {k: (grey(x), y) for k, (x, y) in _hold_out(parts, 0.1).items()}, vocab, 1024, **kwargs)
+
 # %% ../../nbs/49_datasets.ipynb #40bde8ee
-def class_folders(
-    d # directory
-)->list: # names of the folders in it, sorted
-    "Class folders of a directory."
-    return sorted(o.name for o in os.scandir(d) if o.is_dir() and not o.name.startswith('.'))
+def _class_folders(d): return sorted(o.name for o in os.scandir(d) if o.is_dir() and o.name[0] != '.')
 
 def _read_class_folders(d, classes):
-    "Images and labels in class folders."
-    for o in class_folders(d):
+    "Images and labels in class folders"
+    for o in _class_folders(d):
         if o not in classes: raise ValueError(f"{str(d)!r} has a folder {o!r}, but the training part has no such class")
     found = make_dataset(str(d), {c: i for i, c in enumerate(classes)}, IMG_EXTENSIONS, allow_empty=True)
     if not found: raise FileNotFoundError(f"no images in the class folders of {str(d)!r}; expected .jpg, .png, …")
     return tuple(map(np.array, zip(*found)))
 
+# %% ../../nbs/49_datasets.ipynb #49fold02
 @pictures('folder', 'Images of your own, a folder per class', 'yours', format='image files')
 def read_folder(
     data_dir,    # class folders, or `train`, `val` and perhaps test with class folders
-    verify=True, # open every file?
+    verify=True, # decode every file?
     **kwargs     # (of other readers, not needed here)
 )->tuple:        # dict of the parts ('train', 'val', 'test') as (images, labels); names of the classes
     "Images of your own, one folder per class."
     root = Path(data_dir)
     if not root.is_dir():
         raise FileNotFoundError(f"no directory {str(root)!r}; expected one with a folder of images per class, or train/ and val/")
-    there, names = class_folders(root), dict(train=['train'], val=['val', 'valid', 'validation'], test=['test'])
-    where = {k: root/d for k, v in names.items() for d in v if d in there and 'train' in there} or dict(train=root)
-    classes = class_folders(where['train'])
+    where = {p: root/p for p in ('train', 'val', 'valid', 'validation', 'test') if (root/p).is_dir()}
+    if 'train' not in where: where = dict(train=root)
+    classes = _class_folders(where['train'])
     if len(classes) < 2:
         raise FileNotFoundError(f"{len(classes)} class folders in {str(where['train'])!r}; expected two or more, one per class")
-    parts = {k: _read_class_folders(d, classes) for k, d in where.items() if k == 'train' or class_folders(d)}
-    if verify: check_headers([f for files, _ in parts.values() for f in files])
+    parts = {p: _read_class_folders(d, classes) for p, d in where.items() if _class_folders(d)}
+    if verify: check_files([f for files, _ in parts.values() for f in files])
     return parts, classes
 
 # %% ../../nbs/49_datasets.ipynb #1a559007
-def _synset_names(
-    wnids # WordNet numbers
-)->list:  # first word of each; the number comes along where two would be the same ('crane')
-    "Short and distinct names for ImageNet's classes."
+def _synset_names(wnids):
+    "The first word of each WordNet number; the number comes along where two would be the same ('crane')"
     info = ImageNetInfo()
     words = {w: info.label_name_to_description(w) for w in info.label_names()}
     short = [words.get(w, w).split(',')[0] for w in wnids]
     times = Counter(short)
     return [s if times[s] == 1 else f'{s} ({w})' for s, w in zip(short, wnids)]
 
+# %% ../../nbs/49_datasets.ipynb #49inet02
 @pictures('imagenet', 'ImageNet (ILSVRC 2012), or some of its classes', '1,281,167 → 50,000', 1000,
           format='JPEG in class folders; needs an account', url='https://image-net.org/challenges/LSVRC/2012/',
           data_dir='data/imagenet', augment='pretrain')
@@ -227,15 +206,14 @@ def read_imagenet(
     **kwargs        # (of other readers, not needed here)
 )->tuple:           # as read_folder, with 'train' and 'val'; names of the classes
     "ILSVRC 2012 in its folders."
-    root = Path(data_dir)
-    for p in ('train', 'val'):
-        if download and not (root/p).is_dir(): tvd.ImageNet(str(root), split=p)
-        if (root/p).is_dir() and class_folders(root/p): continue
+    for d in (Path(data_dir)/p for p in ('train', 'val')):
+        if download and not d.is_dir(): tvd.ImageNet(str(data_dir), split=d.name)
+        if d.is_dir() and _class_folders(d): continue
         raise FileNotFoundError(
-            f"no imagenet here: {str(root/p)!r} has no class folders; expected such as {p}/n01440764, or the archives from "
+            f"no imagenet here: {str(d)!r} has no class folders; expected such as {d.name}/n01440764, or the archives from "
             "https://image-net.org/download (which asks for an account), unpacked by --download (download=True)")
-    parts, wnids = read_folder(root, verify=False)
-    return {k: parts[k] for k in ('train', 'val')}, _synset_names(wnids)
+    parts, wnids = read_folder(data_dir, verify=False)
+    return {p: parts[p] for p in ('train', 'val')}, _synset_names(wnids)
 
 # %% ../../nbs/49_datasets.ipynb #012ef012
 def real_labels(
@@ -255,18 +233,12 @@ def real_accuracy(
     return float(np.mean([int(p) in r for p, r in zip(preds, real, strict=True) if r]))
 
 # %% ../../nbs/49_datasets.ipynb #e593f7a1
-def get_dataset(
-    name # a key of `DATASETS`
-)->DataSet:
-    "What is known of a data set."
-    known(name, DATASETS, "unknown data set")
-    return DATASETS[name]
-
 def dls_args(
     name # a key of `DATASETS`
 )->list: # of names
     "Options that a data set takes."
-    return list(get_dataset(name).options)
+    known(name, DATASETS, "unknown data set")
+    return list(DATASETS[name].options)
 
 def check_options(
     name,   # a key of `DATASETS`
@@ -277,6 +249,7 @@ def check_options(
     for k in options:
         if k not in takes: raise ValueError(f"data set {name!r} takes no {k}; nearest names: {nearest(k, takes)}")
 
+# %% ../../nbs/49_datasets.ipynb #49get002
 def get_dls(
     name,     # a key of `DATASETS`
     **kwargs  # its options; None: leave it to the data set
@@ -284,15 +257,13 @@ def get_dls(
     "The DataLoaders of a data set, by name."
     kwargs = {k: v for k, v in kwargs.items() if v is not None}
     check_options(name, kwargs)
-    return get_dataset(name).make(**kwargs)
-
-def datasets_table()->pd.DataFrame: # a row for each
-    "What data sets there are."
-    return pd.DataFrame({k: vars(s) for k, s in DATASETS.items()}).T.drop(columns='make')
+    dls = DATASETS[name].make(**kwargs)
+    dls.name = name
+    return dls
 
 # %% ../../nbs/49_datasets.ipynb #7067a0f4
 #| include: false
-@delegates(image_dls, but='source', keep=True)
+@delegates(image_dls, but='read', keep=True)
 def cifar_dls(
     data_dir='data', # directory that holds the files, or will
     classes=10,      # 10 or 100
@@ -302,7 +273,7 @@ def cifar_dls(
     check_value('classes', classes, one_of(10, 100))
     return get_dls(f'cifar{classes}', data_dir=data_dir, **kwargs)
 
-@delegates(image_dls, but='source', keep=True)
+@delegates(image_dls, but='read', keep=True)
 def imagenet_dls(
     data_dir='data/imagenet', # directory with `train` and `val`, or with the archives
     **kwargs                  # options of image_dls
@@ -310,7 +281,7 @@ def imagenet_dls(
     "ImageNet (ILSVRC 2012), or any subset of its class folders."
     return get_dls('imagenet', data_dir=data_dir, **kwargs)
 
-@delegates(image_dls, but='source', keep=True)
+@delegates(image_dls, but='read', keep=True)
 def folder_dls(
     data_dir='data', # directory with a folder of images per class, or with `train`, `val` and perhaps test
     **kwargs         # options of image_dls

@@ -6,52 +6,45 @@
 __all__ = []
 
 # %% ../../nbs/41_images.ipynb #11f3bd8d
-import re, time
-import numpy as np, torch
+import re
+import numpy as np
 import torchvision.transforms as tvt
 from dataclasses import dataclass, replace
-from itertools import chain, repeat
 from pathlib import Path
 from PIL import Image, ImageOps
 from torch import Tensor
-from fastcore.basics import num_cpus, patch
+from fastcore.basics import patch
 from fastcore.parallel import parallel
-from fasttransform import DisplayedTransform, Pipeline, Transform
-from fastai.data.core import DataLoaders, Datasets, TfmdDL, TfmdLists
-from fastai.data.transforms import Category, CategoryMap, IntToFloatTensor, Normalize
-from fastai.losses import CrossEntropyLossFlat
-from fastai.torch_core import TensorCategory, TensorImage, default_device, num_distrib
+from fasttransform import Pipeline, Transform
+from fastai.data.core import Datasets, TfmdDL, TfmdLists
+from fastai.data.transforms import Categorize, IntToFloatTensor, Normalize
+from fastai.torch_core import TensorCategory, TensorImage, num_distrib
+from fastai.vision.utils import verify_image
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD, create_transform
-from timm.data.auto_augment import posterize as timm_posterize
+from timm.data.auto_augment import NAME_TO_OP, posterize
 from timm.data.distributed_sampler import RepeatAugSampler
 from timm.data.random_erasing import RandomErasing
-from ..numerics import SHARE, check_option, check_value, known, one_of, whole
+from ..numerics import SHARE, check_value, known, one_of, whole
 from .loaders import Loaders, as_loaders, check_labels, picture_task
 
 # %% ../../nbs/41_images.ipynb #f52f6ce4
-def _eight_bits(
-    image:Image.Image # of any mode
-)->Image.Image:       # of 8 bits a channel
-    "Grey values of 16 bits, scaled to 8."
-    if image.mode[0] != 'I': return image
-    return Image.fromarray((np.asarray(image)/257).clip(0, 255).round().astype(np.uint8))
-
-def _on_white(
-    image:Image.Image # of any mode
-)->Image.Image:       # without transparency
-    "What is transparent lies on white."
-    if not image.has_transparency_data: return image
-    return Image.alpha_composite(Image.new('RGBA', image.size, 'white'), image.convert('RGBA'))
-
-def _upright(
-    o # a path, a PIL image, or pixels `h w` or `h w 3` from 0 to 255
-)->Image.Image: # in the mode it comes in
-    "One picture, turned as its EXIF note says."
+def _opened(o):
+    "A picture in the mode it comes in, turned as its EXIF note says"
+    if isinstance(o, (str, Path)): o = Image.open(o)
     if isinstance(o, np.ndarray):
         if o.dtype != np.uint8: raise ValueError(f"pixels are {o.dtype}; expected uint8, 0 to 255")
         return Image.fromarray(o)
-    if isinstance(o, Image.Image): return ImageOps.exif_transpose(o)
-    with Image.open(o) as image: return ImageOps.exif_transpose(image)
+    return ImageOps.exif_transpose(o)
+
+def _eight_bits(image):
+    "Grey values of 16 bits, scaled to 8"
+    if image.mode[0] != 'I': return image
+    return Image.fromarray((np.asarray(image)/257).clip(0, 255).round().astype(np.uint8))
+
+def _on_white(image):
+    "What is transparent lies on white"
+    if not image.has_transparency_data: return image
+    return Image.alpha_composite(Image.new('RGBA', image.size, 'white'), image.convert('RGBA'))
 
 # %% ../../nbs/41_images.ipynb #42e1cc7e
 class UnreadableImage(ValueError):
@@ -63,74 +56,53 @@ def read_image(
     mode='RGB' # of the result: 'RGB', or 'L' for grey
 )->Image.Image:
     "One picture: upright, 8 bits a channel, nothing transparent; or an error that names it."
-    path = str(o) if isinstance(o, (str, Path)) else type(o).__name__
-    try: return _on_white(_eight_bits(_upright(o))).convert(mode)
+    try: return _on_white(_eight_bits(_opened(o))).convert(mode)
     except Exception as e:
+        path = str(o) if isinstance(o, (str, Path)) else type(o).__name__
         raise UnreadableImage(f"can't read image {path!r}: {str(e) or type(e).__name__}") from e
 
 # %% ../../nbs/41_images.ipynb #dd19d268
-def _fault(path):
-    "What is wrong with the header of a picture; None: nothing."
-    try:
-        with Image.open(path) as image: image.verify()
-    except Exception as e: return f"{str(path)!r}: {str(e) or type(e).__name__}"
-
-def check_headers(
+def check_files(
     files # paths
 ):
-    "Name the files that can't be opened as pictures."
-    found = parallel(_fault, files, threadpool=True, n_workers=8, progress=len(files) > 5000)
-    bad = [o for o in found if o]
-    if bad: raise UnreadableImage(f"{len(bad)} of {len(files)} images can't be read, such as " + '; '.join(bad[:5]))
+    "Name the files that can't be decoded as pictures."
+    right = parallel(verify_image, files, threadpool=True, n_workers=8, progress=len(files) > 5000)
+    bad = [str(f) for f, ok in zip(files, right) if not ok]
+    if bad: raise UnreadableImage(f"{len(bad)} of {len(files)} images can't be read, such as {', '.join(map(repr, bad[:5]))}")
 
 # %% ../../nbs/41_images.ipynb #c95872bf
 @dataclass(frozen=True)
 class Augment:
     "How images are augmented for training, and cropped for evaluation."
-    no_aug:bool=False           # training images are treated like those for evaluation
-    crop:str='rrc'              # 'rrc': a random part of random shape, resized; 'pad': shifted by up to an eighth
+    crop:str='rrc'              # 'rrc': a random part of random shape, resized; 'pad': shifted by up to an eighth; 'none': as for evaluation
     scale:tuple=(0.08, 1.)      # share of the area that an 'rrc' crop takes, smallest and largest
-    ratio:tuple=(3/4, 4/3)      # and its width over height
     hflip:float=0.5             # probability of mirroring
-    color_jitter:float=0.       # strength of random brightness, contrast, saturation; timm skips it under auto_augment
-    auto_augment:str=''         # timm's 'rand-m9-mstd0.5-inc1', …, torchvision's RandAugment 'tv-n2-m14', or none
-    reprob:float=0.             # probability of erasing a random rectangle
-    remode:str='pixel'          # and filling it: 'pixel' (noise), 'rand' (one random colour), 'const' (the mean)
+    color_jitter:float=0.       # strength of random brightness, contrast, saturation; timm skips it under its policies
+    auto_augment:str='none'     # timm's 'rand-m9-mstd0.5-inc1', …, torchvision's RandAugment 'tv-n2-m14', or none
+    reprob:float=0.             # probability of erasing a random rectangle, filled with noise
     repeated_aug:int=1          # differently augmented copies of an image in an epoch, of fewer images; 1: none
-    interpolation:str='bicubic' # 'bilinear', 'bicubic', 'random' (in training)
+    interpolation:str='bicubic' # 'bilinear' or 'bicubic'
     crop_pct:float=0.875        # side of the evaluation crop over that of the resized image, in (0, 1]
     crop_mode:str='center'      # 'center': keep the proportions; 'squash': resize both sides; 'border': pad
 
     def __post_init__(self):
-        for k in ('scale', 'ratio'): # options of a command come as lists
-            if isinstance(getattr(self, k), list): object.__setattr__(self, k, tuple(getattr(self, k)))
         for k, rule in _rules.items(): check_value(k, getattr(self, k), rule)
-        if self.auto_augment: self.train_tfm((32, 32))
+        try: self.train_tfm((32, 32))
+        except Exception as e: raise ValueError(f"auto_augment={self.auto_augment!r}; expected such as 'rand-m9-mstd0.5-inc1', 'tv-n2-m14' or 'none'") from e
 
 # %% ../../nbs/41_images.ipynb #32042264
 _share = (lambda v: 0 <= v <= 1), "a share from 0 to 1"
-_pair = (lambda v: 0 < v[0] <= v[1] and len(v) == 2), "two positive numbers, the smaller first"
 _rules = dict(
-    crop=one_of('rrc', 'pad'), crop_mode=one_of('center', 'squash', 'border'), repeated_aug=whole(1, 100),
-    remode=one_of('pixel', 'rand', 'const'), interpolation=one_of('bilinear', 'bicubic', 'random'),
-    scale=_pair, ratio=_pair, hflip=_share, reprob=_share, crop_pct=SHARE)
+    crop=one_of('rrc', 'pad', 'none'), crop_mode=one_of('center', 'squash', 'border'), crop_pct=SHARE, hflip=_share,
+    scale=((lambda v: 0 < v[0] <= v[1]), "two positive numbers, the smaller first"), reprob=_share,
+    repeated_aug=whole(1, 100), interpolation=one_of('bilinear', 'bicubic'))
 
 # %% ../../nbs/41_images.ipynb #07d6d893
-def _posterize(
-    img,     # a PIL image
-    bits,    # to keep of each channel
-    **kwargs # (timm's, not needed here)
-):
-    "Keep so many bits of each channel; 0 leaves black, which recent versions of Pillow refuse to do."
-    return Image.new(img.mode, img.size) if bits < 1 else timm_posterize(img, bits)
+def _posterize(img, bits_to_keep, **kwargs):
+    "Keep so many bits of each channel; 0 leaves black, which recent versions of Pillow refuse to do"
+    return Image.new(img.mode, img.size) if bits_to_keep < 1 else posterize(img, bits_to_keep)
 
-def _mend_posterize(
-    policy # timm's transform: RandAugment, AutoAugment or AugMix
-):
-    "Let the policy's posterizing operations go down to 0 bits, as timm means them to."
-    ops = policy.ops if hasattr(policy, 'ops') else [o for sub in policy.policy for o in sub]
-    for o in ops:
-        if o.aug_fn is timm_posterize: o.aug_fn = _posterize
+NAME_TO_OP.update({name: _posterize for name, op in NAME_TO_OP.items() if op is posterize})
 
 # %% ../../nbs/41_images.ipynb #06bd0e92
 @patch
@@ -139,51 +111,42 @@ def valid_tfm(self:Augment,
     mean=IMAGENET_DEFAULT_MEAN # colour at a padded border
 ):                             # PIL image → uint8 tensor `3 h w`
     "The transform for evaluation."
-    calm = 'bilinear' if self.interpolation == 'random' else self.interpolation
-    return create_transform(input_size=size, mean=mean, use_prefetcher=True, interpolation=calm,
+    return create_transform(input_size=size, mean=mean, use_prefetcher=True, interpolation=self.interpolation,
                             crop_pct=self.crop_pct, crop_mode=self.crop_mode)
 
+# %% ../../nbs/41_images.ipynb #41train2
 @patch
 def train_tfm(self:Augment,
     size=(224, 224),           # height and width of the result
     mean=IMAGENET_DEFAULT_MEAN # colour of what is rotated or shifted into the image, three shares
 ):                             # PIL image → uint8 tensor `3 h w`
     "The transform for training."
-    if self.no_aug: return self.valid_tfm(size, mean)
-    tv, policy = re.fullmatch(r'tv-n(\d+)-m(\d+)', self.auto_augment), self.auto_augment or None
-    jitter = None if policy else self.color_jitter or None
-    try:
-        train = create_transform(input_size=size, mean=mean, use_prefetcher=True, is_training=True, scale=self.scale,
-                                 ratio=self.ratio, interpolation=self.interpolation, hflip=self.hflip,
-                                 color_jitter=jitter, auto_augment=None if tv else policy)
-        if policy and not tv: _mend_posterize(train.transforms[-2])
-    except Exception as e:
-        raise ValueError(f"auto_augment={policy!r}; expected such as 'rand-m9-mstd0.5-inc1', 'tv-n2-m14' or ''") from e
-    if tv: train.transforms.insert(-1, tvt.RandAugment(int(tv[1]), int(tv[2])))
+    if self.crop == 'none': return self.valid_tfm(size, mean)
+    tv, policy = re.fullmatch(r'tv-n(\d+)-m(\d+)', self.auto_augment), self.auto_augment
+    timms = create_transform(size, is_training=True, use_prefetcher=True, mean=mean, scale=self.scale, hflip=self.hflip,
+                             color_jitter=self.color_jitter or None, interpolation=self.interpolation,
+                             auto_augment=None if tv or policy == 'none' else policy)
+    if tv: timms.transforms.insert(-1, tvt.RandAugment(int(tv[1]), int(tv[2])))
     if self.crop == 'pad':
-        train.transforms[:1] = [tvt.Resize(size), tvt.RandomCrop(size, padding=[s//8 for s in size[::-1]])]
-    return train
+        timms.transforms[:1] = [tvt.Resize(size), tvt.RandomCrop(size, padding=[s//8 for s in size[::-1]])]
+    return timms
 
 # %% ../../nbs/41_images.ipynb #b7ec2851
 _squash = dict(crop_mode='squash', crop_pct=1., interpolation='bilinear')
 AUGMENTS = dict(
-    none=Augment(no_aug=True, **_squash),
-    light=Augment(crop='pad', **_squash),
+    none=Augment('none', **_squash),
+    light=Augment('pad', **_squash),
     finetune=Augment(auto_augment='tv-n2-m14', **_squash),
     pretrain=Augment(auto_augment='rand-m9-mstd0.5-inc1', reprob=0.25, repeated_aug=3))
 
+# %% ../../nbs/41_images.ipynb #41names2
 def get_augment(
-    augment,  # a name in `AUGMENTS`, or an Augment
-    **changes # to its fields; None: leave as it is; auto_augment='none': without
+    augment,  # a name in `AUGMENTS`
+    **changes # to its fields; None: leave as it is
 )->Augment:
     "An augmentation by name, with changes."
-    if isinstance(augment, str):
-        known(augment, AUGMENTS, "unknown augment")
-        augment = AUGMENTS[augment]
-    check_option(isinstance(augment, Augment), 'augment', augment, "one of " + ', '.join(AUGMENTS))
-    changes = {k: v for k, v in changes.items() if v is not None}
-    if changes.get('auto_augment') == 'none': changes['auto_augment'] = ''
-    return replace(augment, **changes)
+    known(augment, AUGMENTS, "unknown augment")
+    return replace(AUGMENTS[augment], **{k: v for k, v in changes.items() if v is not None})
 
 # %% ../../nbs/41_images.ipynb #288af8d8
 class Picture(Transform):
@@ -195,24 +158,20 @@ class Picture(Transform):
     def encodes(self, o): # whatever `read_image` takes
         return TensorImage(self.tfm(read_image(o)))
 
-class Label(DisplayedTransform):
+# %% ../../nbs/41_images.ipynb #41label2
+class Label(Categorize):
     "The number of a class, shown by its name."
-    loss_func, input_types = CrossEntropyLossFlat(), object
-    def __init__(self,
-        vocab # names of the classes
-    ): self.vocab = CategoryMap([str(v) for v in vocab], sort=False)
+    input_types = object
     def encodes(self, o): # a whole number
         return TensorCategory(int(o))
-    def decodes(self, o:TensorCategory): # a label
-        return Category(self.vocab[int(o)])
 
+# %% ../../nbs/41_images.ipynb #41erase2
 class RandomErase(Transform):
     "timm's random erasing, on normalised training batches."
     split_idx, order = 0, 100 # training only; after `Normalize`
     def __init__(self,
-        p,           # probability that an image loses a rectangle
-        mode='pixel' # what it is filled with, see `Augment.remode`
-    ): self.erasing = RandomErasing(p, mode=mode, max_count=1, device='cpu')
+        p # probability that an image loses a rectangle
+    ): self.erasing = RandomErasing(p, mode='pixel', max_count=1, device='cpu')
     def encodes(self, x:TensorImage): # a batch
         self.erasing.device = x.device
         return self.erasing(x.as_subclass(Tensor))
@@ -226,8 +185,8 @@ def picture_set(
     split_idx=1 # 0: training, 1: not
 )->Datasets:
     "Labelled pictures."
-    check_labels(np.asarray(y), len(images), vocab)
-    pairs = (np.asarray(images), Picture(tfm)), (np.asarray(y), Label(vocab))
+    y, label = check_labels(y, len(images), vocab).numpy(), Label([str(v) for v in vocab], sort=False)
+    pairs = (np.asarray(images), Picture(tfm)), (y, label)
     return Datasets(tls=[TfmdLists(o, Pipeline([t]), split_idx=split_idx, types=[object]) for o, t in pairs])
 
 # %% ../../nbs/41_images.ipynb #cb54eff0
@@ -242,21 +201,20 @@ def repeated_idxs(
     for s in samplers: s.set_epoch(seed)
     return [i for s in samplers for i in s]
 
+# %% ../../nbs/41_images.ipynb #41repea2
 class PictureDL(TfmdDL):
     "fastai's loader; a shuffled one repeats its images as often as `dataset.repeats` says."
     def __init__(self,
-        dataset,       # a `Datasets`
-        bs=64,         # batch size
-        shuffle=False, # a new order in every epoch
-        **kwargs       # of fastai's loader: num_workers, drop_last, pin_memory, device, after_batch, …
+        dataset, # a `Datasets`
+        **kwargs # of fastai's loader: bs, shuffle, num_workers, drop_last, pin_memory, device, after_batch, …
     ):
-        super().__init__(dataset, bs=bs, shuffle=shuffle, **kwargs)
-        self.repeats = getattr(dataset, 'repeats', 1) if shuffle else 1
-        if self.repeats > 1: self.n = len(self.get_idxs())
+        super().__init__(dataset, **kwargs)
+        self.n = len(self.get_idxs())
     def get_idxs(self)->list:
         "Numbers of the epoch's images, in order."
-        if self.repeats == 1: return super().get_idxs()
-        return repeated_idxs(len(self.dataset), self.repeats, self.rng.getrandbits(63), num_distrib() or 1)
+        repeats = getattr(self.dataset, 'repeats', 1)
+        if repeats == 1 or not self.shuffle: return super().get_idxs()
+        return repeated_idxs(len(self.dataset), repeats, self.rng.getrandbits(63), num_distrib() or 1)
 
 # %% ../../nbs/41_images.ipynb #ef044a52
 def picture_dls(
@@ -264,37 +222,17 @@ def picture_dls(
     vocab,                      # class names
     aug,                        # an Augment
     size=(224, 224),            # height and width
-    bs=128,                     # training batch size
-    val_bs=None,                # batch size of validation and test, `2*bs` unless given
-    seed=None,                  # of the order; None: drawn from Python's generator
-    device=None,                # a torch device or its name; None: the GPU if there is one
-    num_workers=None,           # processes, 0: none but this; None: one per processor, at most 16
     mean=IMAGENET_DEFAULT_MEAN, # of each channel, in [0, 1]
     std=IMAGENET_DEFAULT_STD,   # likewise
-    name='',                    # under which recipes are looked up
+    **kwargs                    # of `as_loaders`: bs, val_bs, seed, device, num_workers, name
 )->Loaders:
     "DataLoaders from parts of pictures."
-    device = torch.device(device or default_device())
-    workers = min(16, num_cpus() or 1) if num_workers is None else num_workers
-    tfms = [aug.train_tfm(size, mean)] + [aug.valid_tfm(size, mean)]*2
-    sets = [picture_set(x, y, vocab, tfms[i], int(i > 0)) for i, (x, y) in enumerate(parts.values())]
-    sets[0].repeats = 1 if aug.no_aug else aug.repeated_aug
-    tfms = [IntToFloatTensor(), Normalize.from_stats(mean, std, cuda=False)]
-    if aug.reprob and not aug.no_aug: tfms.append(RandomErase(aug.reprob, aug.remode))
-    config = dict(mean=list(mean), std=list(std), crop_pct=aug.crop_pct, crop_mode=aug.crop_mode,
-                  interpolation='bilinear' if aug.interpolation == 'random' else aug.interpolation)
-    return as_loaders(sets, picture_task(vocab, 3, size, **config), bs, val_bs, seed, device, PictureDL,
-                      dict(name=name, parts=tuple(parts), augmentation=aug, img_size=tuple(size)),
-                      num_workers=workers, pin_memory=device.type == 'cuda', after_batch=tfms)
-
-# %% ../../nbs/41_images.ipynb #035f54b7
-def loader_speed(
-    dls:DataLoaders, # any
-    batches=50       # to time, after as many as the workers hold ready
-)->float:            # training images per second
-    "How many images a second the training loader delivers without a model."
-    endless = chain.from_iterable(repeat(dls.train))            # one epoch after the other
-    for _ in range(1 + 2*dls.train.fake_l.num_workers): next(endless)
-    start = time.perf_counter()
-    n = sum(len(next(endless)[0]) for _ in range(batches))
-    return n/(time.perf_counter() - start)
+    tfms = aug.train_tfm(size, mean), aug.valid_tfm(size, mean)
+    sets = [picture_set(x, y, vocab, tfms[i > 0], int(i > 0)) for i, (x, y) in enumerate(parts.values())]
+    sets[0].repeats = aug.repeated_aug
+    batch = [IntToFloatTensor(), Normalize.from_stats(mean, std, cuda=False)]
+    if aug.reprob: batch.append(RandomErase(aug.reprob))
+    config = {k: getattr(aug, k) for k in ('crop_pct', 'crop_mode', 'interpolation')}
+    task = picture_task(vocab, 3, size, mean=list(mean), std=list(std), **config)
+    return as_loaders(sets, task, make=PictureDL, parts=tuple(parts), augmentation=aug, img_size=tuple(size),
+                      after_batch=batch, **kwargs)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from torch import Tensor
 from fastcore.meta import delegates
-from fastai.vision.augment import AffineCoordTfm, PadMode, affine_mat, rotate_mat, zoom_mat
+from fastai.vision.augment import AffineCoordTfm, PadMode, rotate_mat, zoom_mat
 from ..numerics import check_option, check_value, one_of, whole
 from .loaders import ImageArrays, Loaders, array_dls, dataset, stratified_split
 
@@ -37,8 +37,9 @@ def shift_mat(
     t = x.new_empty(b, 2).as_subclass(Tensor).uniform_(-1, 1)
     t = (t*(max_shift + 0.5)).round().clamp(-max_shift, max_shift)
     t = t*(torch.rand(b, 1, device=t.device) < p)
-    one, zero = torch.ones_like(t[:, 0]), torch.zeros_like(t[:, 0])
-    return affine_mat(one, zero, t[:, 0]*2/w, zero, one, t[:, 1]*2/h)
+    mats = torch.eye(3).to(x).repeat(b, 1, 1).as_subclass(Tensor)
+    mats[:, :2, 2] = 2*t/t.new_tensor([w, h])
+    return mats
 
 # %% ../../nbs/43b_scenes.ipynb #83d7d798
 class TrainAffine(AffineCoordTfm):
@@ -51,34 +52,31 @@ class TrainAffine(AffineCoordTfm):
         super().before_call(b, split_idx)
         self.do = split_idx == 0
 
-def affine_tfms(
-    max_shift=1,     # pixels
-    max_rotate=10.,  # degrees
-    max_zoom=1.1,    # scales from 1/max_zoom to max_zoom
-    p_affine=0.75,   # probability of a rotation and of a zoom (each)
-)->list:             # fastai batch transforms
+def affine_tfm(
+    max_shift=1,    # pixels
+    max_rotate=10., # degrees, of three scans in four
+    max_zoom=1.1    # scales from 1/max_zoom to max_zoom, of three scans in four
+)->TrainAffine:     # of a batch
     "Shifts, slight rotations and zooms; background outside; no flips."
-    fs = []
-    if max_rotate:   fs.append(partial(rotate_mat, max_deg=max_rotate, p=p_affine))
-    if max_zoom > 1: fs.append(partial(zoom_mat, min_zoom=1/max_zoom, max_zoom=max_zoom, p=p_affine))
-    if max_shift:    fs.append(partial(shift_mat, max_shift=max_shift))
-    return [TrainAffine(fs, pad_mode=PadMode.Zeros, align_corners=False)] if fs else []
+    fs = [partial(rotate_mat, max_deg=max_rotate, p=.75), partial(zoom_mat, min_zoom=1/max_zoom, max_zoom=max_zoom, p=.75),
+          partial(shift_mat, max_shift=max_shift)]
+    return TrainAffine(fs, pad_mode=PadMode.Zeros, align_corners=False)
 
 # %% ../../nbs/43b_scenes.ipynb #b27991cc
 @dataset('digits', title="scikit-learn's handwritten digits", images='1,257 + 180 → 360', classes=10, size=8,
          format='comes with scikit-learn', url='https://scikit-learn.org/stable/datasets/toy_dataset.html')
-@delegates(affine_tfms)
+@delegates(affine_tfm)
 def digits_dls(
     bs=64,        # training batch size
     seed=None,    # of the order of the batches; None: drawn from Python's generator
     device=None,  # a torch device or its name; None: the GPU if there is one
     val_bs=None,  # batch size of validation and test, `4*bs` unless given
     augment=True, # shift, rotate and zoom training images
-    **kwargs      # of affine_tfms
+    **kwargs      # of affine_tfm
 )->Loaders:       # training 1,257, validation 180, test 360 scans `1 8 8`
     "scikit-learn's 1,797 handwritten digits."
-    tfms = affine_tfms(**kwargs) if augment else ()
-    return array_dls(digits_arrays(), range(10), bs, val_bs, seed, device, tfms, "digits", DIGITS_MEAN, DIGITS_STD)
+    tfms = [affine_tfm(**kwargs)] if augment else []
+    return array_dls(digits_arrays(), range(10), bs, val_bs, tfms, DIGITS_MEAN, DIGITS_STD, seed=seed, device=device, name="digits")
 
 # %% ../../nbs/43b_scenes.ipynb #536266ed
 SIDE = 64                                                  # of a scene, in pixels
@@ -87,13 +85,12 @@ COLUMNS = dict(train=(0, 416), valid=(416, 528), test=(528, 640)) # of the photo
 @lru_cache
 def _photographs():
     from sklearn.datasets import load_sample_images
-    return [np.asarray(o) for o in load_sample_images().images]
+    return load_sample_images().images
 
-def _background(rng, part):
+def _background(rng, low, high):
     "A pale crop of a photograph `h w 3`, in [¼, ¾]"
-    low, high = COLUMNS[part]
     photo = _photographs()[rng.randint(2)]
-    y, x = rng.randint(photo.shape[0] - SIDE + 1), rng.randint(low, high - SIDE + 1)
+    y, x = rng.randint(len(photo) - SIDE + 1), rng.randint(low, high - SIDE + 1)
     crop = .25 + photo[y:y + SIDE, x:x + SIDE]/np.float32(510)
     return crop[:, ::-1] if rng.rand() < .5 else crop
 
@@ -104,8 +101,9 @@ def _boxes(rng, count):
     sides = [first, *(rng.randint(8, int(first/1.5) + 1) for _ in range(count - 1))]
     while True:
         boxes = [(s, rng.randint(SIDE - s + 1), rng.randint(SIDE - s + 1)) for s in sides]
-        def apart(a, b): return any(a[i] + a[0] <= b[i] or b[i] + b[0] <= a[i] for i in (1, 2))
-        if all(apart(a, b) for i, a in enumerate(boxes) for b in boxes[:i]): return boxes
+        taken = np.zeros((SIDE, SIDE))
+        for s, y, x in boxes: taken[y:y + s, x:x + s] += 1
+        if taken.max() == 1: return boxes
 
 # %% ../../nbs/43b_scenes.ipynb #7cd29dd5
 def _cover(rng, scan, s, warp):
@@ -116,7 +114,7 @@ def _cover(rng, scan, s, warp):
     grid = F.affine_grid(near[None], (1, 1, s, s), align_corners=False)
     return F.grid_sample(scan, grid, align_corners=False)[0, 0].numpy()
 
-def _draw(rng, image, mask, scan, label, box, warp=0.):
+def _draw(rng, image, mask, scan, label, box, warp):
     "Lay a scan `8 8` on an image, in ink that stands out, and its class + 1 on the mask"
     s, y, x = box
     cover = _cover(rng, scan, s, warp)
@@ -126,14 +124,13 @@ def _draw(rng, image, mask, scan, label, box, warp=0.):
     mask[y:y + s, x:x + s][cover >= .5] = label + 1
 
 # %% ../../nbs/43b_scenes.ipynb #a3abc117
-def _scene(seed, i, part, scans, labels, warp=0.):
+def _scene(rng, columns, scans, labels, largest, warp):
     "Image `3 h w`, class of the largest digit, mask `h w`"
-    rng = np.random.RandomState([seed, list(COLUMNS).index(part), i])
-    image, mask = _background(rng, part).copy(), np.zeros((SIDE, SIDE), np.uint8)
+    image, mask = _background(rng, *columns).copy(), np.zeros((SIDE, SIDE), np.uint8)
     boxes = _boxes(rng, rng.randint(1, 4))
-    which = [rng.choice(np.flatnonzero(labels == i % 10)), *rng.randint(len(labels), size=len(boxes) - 1)]
+    which = [rng.choice(np.flatnonzero(labels == largest)), *rng.randint(len(labels), size=len(boxes) - 1)]
     for j, box in zip(which, boxes): _draw(rng, image, mask, scans[j], labels[j], box, warp)
-    return (255*image.transpose(2, 0, 1)).round().astype(np.uint8), labels[which[0]], mask
+    return (255*image.transpose(2, 0, 1)).round().astype(np.uint8), largest, mask
 
 # %% ../../nbs/43b_scenes.ipynb #36fb54e8
 @dataclass(frozen=True)
@@ -145,17 +142,18 @@ class Scenes:
 
 @lru_cache(maxsize=6)
 def scenes(
-    part:str='train',   # 'train', 'valid' or 'test': of the scans and of the photographs' columns
-    n:int=6000,         # how many
-    seed:int=0,         # which
-    warp:float=0.,      # how much digits are turned, sheared, scaled and shifted, in [0, 0.5]; 0.15: up to about 9°
+    part='train',   # 'train', 'valid' or 'test': of the scans and of the photographs' columns
+    n=6000,         # how many
+    seed=0,         # which
+    warp=0.,        # how much digits are turned, sheared, scaled and shifted, in [0, 0.5]; 0.15: up to about 9°
 )->Scenes:
     "The first n scenes of a part; each depends on seed, part and its number."
     check_value('part', part, one_of(*COLUMNS))
     check_value('n', n, whole())
     check_option(0 <= warp <= .5, 'warp', warp, 'a number from 0 to 0.5')
-    scans, labels = digits_arrays()[list(COLUMNS).index(part)]
-    made = [_scene(seed, i, part, scans, labels, warp) for i in range(n)]
+    k = list(COLUMNS).index(part)
+    scans = digits_arrays()[k]
+    made = [_scene(np.random.RandomState([seed, k, i]), COLUMNS[part], *scans, i % 10, warp) for i in range(n)]
     return Scenes(*(np.stack(o) for o in zip(*made)))
 
 # %% ../../nbs/43b_scenes.ipynb #58cf7676
@@ -169,21 +167,22 @@ class _Masked(ImageArrays):
 @dataset('scenes', title='Scenes: digits on photographs, made here', images='as many as asked for', classes=10, size=64,
          format='made of what comes with scikit-learn', url='https://scikit-learn.org/stable/datasets/toy_dataset.html')
 def scenes_dls(
-    bs:int=64,          # training batch size
-    seed:int=None,      # of the order of the batches; None: drawn from Python's generator
-    device=None,        # a torch device or its name; None: the GPU if there is one
-    val_bs:int=None,    # batch size of validation and test, `4*bs` unless given
-    n:int=6000,         # training scenes
-    held:int=None,      # validation scenes, and as many test scenes; None: a sixth of n
-    data_seed:int=0,    # which scenes
-    masks:bool=False,   # training batches have masks `b 64 64`, too
-    warp:float=0.,      # how much the digits of training scenes are turned, sheared, scaled and shifted, in [0, 0.5]
-)->Loaders:             # training, validation and test scenes `3 64 64`; their data sets have `masks`
+    bs=64,       # training batch size
+    seed=None,   # of the order of the batches; None: drawn from Python's generator
+    device=None, # a torch device or its name; None: the GPU if there is one
+    val_bs=None, # batch size of validation and test, `4*bs` unless given
+    n=6000,      # training scenes
+    held=None,   # validation scenes, and as many test scenes; None: a sixth of n
+    data_seed=0, # which scenes
+    masks=False, # training batches have masks `b 64 64`, too
+    warp=0.,     # how much the digits of training scenes are turned, sheared, scaled and shifted, in [0, 0.5]
+)->Loaders:             # training, validation and test scenes `3 64 64`
     "Scenes of digits on photographs: which digit is the largest?"
     held = max(1, n//6) if held is None else held
     parts = [scenes('train', n, data_seed, warp), *(scenes(p, held, data_seed) for p in ('valid', 'test'))]
     pairs = [(s.images.astype(np.float32)/255, s.labels) for s in parts]
-    dls = array_dls(pairs, range(10), bs, val_bs, seed, device, (), 'scenes', SCENES_MEAN, SCENES_STD)
-    if masks: dls.train.dataset = _Masked(*pairs[0], dls.vocab, split_idx=0)
-    for dl, s in zip(dls.loaders, parts): dl.dataset.masks = torch.as_tensor(s.masks)
+    dls = array_dls(pairs, range(10), bs, val_bs, (), SCENES_MEAN, SCENES_STD, seed=seed, device=device, name='scenes')
+    if masks:
+        dls.train.dataset = _Masked(*pairs[0], range(10))
+        dls.train_ds.masks = torch.from_numpy(parts[0].masks)
     return dls

@@ -9,70 +9,59 @@ __all__ = ['ByteVocab', 'GPT2Vocab', 'TextBlocks', 'text_dls']
 import hashlib, json, os, sysconfig
 import numpy as np, torch
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.resources import files
 from pathlib import Path
 from torch import Tensor
+from fastai.data.transforms import get_files
 from fastai.losses import CrossEntropyLossFlat
 from fastcore.basics import listify
 from fastcore.meta import delegates
-from .loaders import BatchDL, Loaders, Task, as_loaders, dataset
 from ..numerics import check_option, check_value, known, splitmix64, whole
+from .loaders import BatchDL, Loaders, Task, as_loaders, dataset
 
 # %% ../../nbs/48b_text.ipynb #643580cc
-@dataclass(frozen=True)
-class Corpus:
-    "Documents, by name."
-    name:str       # of the text, as a run's summary gives it
-    documents:dict # name of a document → its bytes, none of them empty
-
-    def __post_init__(self):
-        if not self.documents: raise ValueError(f"{self.name} has no documents; expected at least one")
-
-    @property
-    def size(self): return sum(map(len, self.documents.values()))
-
-    def record(self)->dict: # of plain values
-        "What a result says about its text: name, documents, bytes, hash."
-        h = hashlib.sha256()
-        for _, doc in sorted(self.documents.items()): h.update(len(doc).to_bytes(8, 'little') + doc)
-        return dict(corpus=self.name, documents=len(self.documents), bytes=self.size, sha256=h.hexdigest())
+def text_record(
+    name,     # of the text
+    documents # name of a document → its bytes
+)->dict:      # of plain values
+    "What a result says about its text: name, documents, bytes, hash."
+    h = hashlib.sha256()
+    for _, doc in sorted(documents.items()): h.update(len(doc).to_bytes(8, 'little') + doc)
+    return dict(corpus=name, documents=len(documents), bytes=sum(map(len, documents.values())), sha256=h.hexdigest())
 
 # %% ../../nbs/48b_text.ipynb #b67db422
-def _files_of(path):
-    "A file, or the files in a folder that aren't hidden."
-    if not path.exists(): raise FileNotFoundError(f"no text here: {str(path)!r} doesn't exist")
-    if path.is_file(): return [path]
-    def hidden(p): return any(q[0] == '.' for q in p.relative_to(path).parts)
-    return [p for p in sorted(path.rglob('*')) if p.is_file() and not hidden(p)]
-
 def _json_line(path, i, line):
-    "The document of a line."
+    "The document of a line"
     try: return json.loads(line)['text'].encode()
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError(f"line {i} of {str(path)!r} is {line[:40]!r}; expected an object with a string 'text'") from None
 
+def _read_file(path):
+    "Its documents, by name"
+    raw = path.read_bytes()
+    if path.suffix != '.jsonl': return {str(path): raw}
+    return {f'{path}:{i}': _json_line(path, i, line) for i, line in enumerate(raw.splitlines(), 1)}
+
+# %% ../../nbs/48b_text.ipynb #48bfile2
 def _read_documents(paths):
-    "The documents in files and folders that hold something, by name."
+    "The documents in files and folders that hold something, by name"
     docs = {}
-    for p in (p for path in paths for p in _files_of(Path(path))):
-        raw = p.read_bytes()
-        lines = enumerate(raw.splitlines(), 1)
-        docs |= {f'{p}:{i}': _json_line(p, i, o) for i, o in lines} if p.suffix == '.jsonl' else {str(p): raw}
+    for p in map(Path, paths):
+        if not p.exists(): raise FileNotFoundError(f"no text here: {str(p)!r} doesn't exist")
+        for f in [p] if p.is_file() else sorted(get_files(p)): docs |= _read_file(f)
+    if not any(docs.values()): raise ValueError(f"{', '.join(map(str, paths))} has no documents; expected at least one")
     return {k: v for k, v in docs.items() if v}
 
 # %% ../../nbs/48b_text.ipynb #53533255
 _not_source = {'test', 'tests', 'idle_test', 'site-packages', 'dist-packages', '__pycache__', 'pydoc_data', 'encodings',
                'entities.py', 'stringprep.py'}    # tests, what was installed later, English help, tables of numbers
 
-def python_source(
-    most=2**16 # bytes of a file that are read
-)->dict:       # path below the library → bytes
+def python_source()->dict: # path below the library → bytes
     "The files of Python's standard library, without tests and tables."
     root = Path(sysconfig.get_paths()['stdlib'])
     found = [p.relative_to(root) for p in sorted(root.rglob('*.py'))]
-    docs = {k.as_posix(): (root/k).read_bytes()[:most] for k in found if not _not_source & set(k.parts)}
+    docs = {k.as_posix(): (root/k).read_bytes()[:2**16] for k in found if not _not_source & set(k.parts)}
     return {k: v for k, v in docs.items() if v}
 
 # %% ../../nbs/48b_text.ipynb #79b29588
@@ -81,42 +70,38 @@ def glosses()->dict: # synset of WordNet → bytes
     lines = (files('timm')/'data'/'_info'/'imagenet_synset_to_definition.txt').read_text('utf-8').splitlines()
     return {name: f'{text}\n'.encode() for name, _, text in (o.partition('\t') for o in lines) if text}
 
+# %% ../../nbs/48b_text.ipynb #48bcorp2
 CORPORA = dict(python=python_source, glosses=glosses) # name → function that reads its documents
 
 def read_corpus(
     source # a name in CORPORA, a path of a file or folder, or a list of paths
-)->Corpus:
+)->dict:   # name of a document → its bytes, none of them empty
     "A text by name, or from files."
-    if source in list(CORPORA): return Corpus(source, CORPORA[source]())
-    return Corpus(' + '.join(Path(p).name for p in listify(source)), _read_documents(listify(source)))
+    return CORPORA[source]() if source in list(CORPORA) else _read_documents(listify(source))
 
 # %% ../../nbs/48b_text.ipynb #b0be3d8a
 def split_corpus(
-    corpus,   # a Corpus
-    valid=0.1 # share of the documents for validation, in (0, 1)
-)->tuple:     # two of the same name: for training, for validation
+    documents, # of a text
+    valid=0.1  # share of the documents for validation, in (0, 1)
+)->tuple:      # two texts: for training, for validation
     "Part of the documents for validation; a single document is cut."
     check_option(0 < valid < 1, 'valid', valid, "a number between 0 and 1")
-    docs = corpus.documents
-    names = sorted(docs, key=lambda k: hashlib.sha256(k.encode()).digest())
-    n = max(round(valid*len(names)), 1)
-    parts = [{k: docs[k] for k in part} for part in (names[n:], names[:n])]
-    if len(docs) == 1:
-        [(name, doc)] = docs.items()
+    if len(documents) == 1:
+        [(name, doc)] = documents.items()
         at = round((1 - valid)*len(doc))
-        parts = [{name: doc[:at]}, {name: doc[at:]}]
-    return tuple(Corpus(corpus.name, part) for part in parts)
+        return {name: doc[:at]}, {name: doc[at:]}
+    names = sorted(documents, key=lambda k: hashlib.sha256(k.encode()).digest())
+    n = max(round(valid*len(names)), 1)
+    return tuple({k: documents[k] for k in part} for part in (names[n:], names[:n]))
 
 # %% ../../nbs/48b_text.ipynb #c9539f51
 class ByteVocab:
     "The 256 bytes as tokens."
     name, size, used, end = 'bytes', 256, 256, None    # no token marks the end of a document
-    def __len__(self): return self.size
-    def __getitem__(self, i): return bytes([i]).decode('latin-1')
 
     def encode(self,
-        text:str|bytes # a string is taken in UTF-8
-    )->Tensor:         # ids `n`, int64
+        text  # a string, which is taken in UTF-8, or bytes
+    )->Tensor:# ids `n`, int64
         "The tokens of a text."
         raw = text.encode() if isinstance(text, str) else bytes(text)
         return torch.from_numpy(np.frombuffer(raw, np.uint8).astype(np.int64))
@@ -131,7 +116,6 @@ class ByteVocab:
 class GPT2Vocab:
     "The 50,257 tokens of GPT-2."
     name, size, used, end = 'gpt2', 50304, 50257, 50256
-    def __len__(self): return self.size
 
     @cached_property
     def codes(self):
@@ -140,11 +124,10 @@ class GPT2Vocab:
         return get_encoding('gpt2')
 
     def encode(self,
-        text:str|bytes # bytes have to be UTF-8
-    )->Tensor:         # ids `n`, int64
+        text  # a string, or bytes, which have to be UTF-8
+    )->Tensor:# ids `n`, int64
         "The tokens of a text."
-        text = text if isinstance(text, str) else bytes(text).decode()
-        return torch.tensor(self.codes.encode_ordinary(text), dtype=torch.int64)
+        return torch.tensor(self.codes.encode_ordinary(text if isinstance(text, str) else bytes(text).decode()))
 
     def decode(self,
         ids # whole numbers `n`, a tensor or a list
@@ -153,17 +136,16 @@ class GPT2Vocab:
         return self.codes.decode(check_ids(torch.as_tensor(ids), self).tolist())
 
 # %% ../../nbs/48b_text.ipynb #602d9ead
-VOCABS = dict(bytes=ByteVocab, gpt2=GPT2Vocab) # name → class
-
 def check_ids(
     ids,  # whole numbers, a tensor or an array
     vocab # a vocabulary; ids of `vocab.used` or more mean nothing
 ):        # `ids`
     "Refuse tokens that the vocabulary doesn't have."
-    low, high = (int(ids.min()), int(ids.max())) if len(ids) else (0, 0)
-    if low < 0 or high >= vocab.used:
-        raise ValueError(f"tokens from {low} to {high}; expected 0 to {vocab.used - 1} as in the vocabulary {vocab.name!r}")
+    if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < vocab.used:
+        raise ValueError(f"tokens from {ids.min()} to {ids.max()}; expected 0 to {vocab.used - 1} as in the vocabulary {vocab.name!r}")
     return ids
+
+VOCABS = dict(bytes=ByteVocab, gpt2=GPT2Vocab) # name → class
 
 def get_vocab(
     vocab # a name in VOCABS, or a vocabulary of your own
@@ -182,25 +164,25 @@ def bin_tokens(
     ids = vocab.encode(text).numpy()
     return np.append(ids, [] if vocab.end is None else vocab.end).astype('<u2')
 
+# %% ../../nbs/48b_text.ipynb #48bbin02
+def _file_record(path, vocab):
+    "What can be told of a file of tokens"
+    with open(path, 'rb') as f: return dict(vocab=vocab.name, tokens=os.path.getsize(path)//2, sha256=hashlib.file_digest(f, 'sha256').hexdigest())
+
 def write_bin(
     path,      # of the file
     documents, # strings or bytes, one after the other
     vocab      # a vocabulary, or its name
-)->dict:       # vocabulary, documents, bytes of text, tokens, hash of the file
+)->dict:       # vocabulary, tokens, hash of the file, documents, bytes of text
     "Write documents as tokens of two bytes each, and a record beside them."
-    vocab, path, h, counts = get_vocab(vocab), Path(path), hashlib.sha256(), np.zeros(3, int)
-    part = path.with_name(f'{path.name}.part')
+    vocab, sizes, part = get_vocab(vocab), [], f'{path}.part'
     with open(part, 'wb') as f:
         for text in documents:
-            doc = text.encode() if isinstance(text, str) else text
-            tokens = bin_tokens(doc, vocab)
-            f.write(tokens)
-            h.update(tokens)
-            counts += 1, len(doc), len(tokens)
+            f.write(bin_tokens(text, vocab))
+            sizes.append(len(text.encode() if isinstance(text, str) else text))
     os.replace(part, path)
-    documents, size, n = counts.tolist()
-    record = dict(vocab=vocab.name, documents=documents, bytes=size, tokens=n, sha256=h.hexdigest())
-    path.with_name(f'{path.name}.json').write_text(json.dumps(record, indent=2))
+    record = _file_record(path, vocab) | dict(documents=len(sizes), bytes=sum(sizes))
+    Path(f'{path}.json').write_text(json.dumps(record, indent=2))
     return record
 
 # %% ../../nbs/48b_text.ipynb #4fbb6bea
@@ -209,31 +191,22 @@ def read_bin(
     vocab, # a vocabulary, or its name
 )->tuple:  # the tokens `n`, uint16, mapped into memory; their record
     "The tokens of a file, once they are known to be those of the vocabulary."
-    vocab, path, h = get_vocab(vocab), Path(path), hashlib.sha256()
-    beside = path.with_name(f'{path.name}.json')
-    record = dict(vocab=vocab.name) | (json.loads(beside.read_text()) if beside.is_file() else {})
+    vocab, beside = get_vocab(vocab), Path(f'{path}.json')
+    record = json.loads(beside.read_text()) if beside.is_file() else dict(vocab=vocab.name)
     check_option(record['vocab'] == vocab.name, 'vocab', vocab.name, f"{record['vocab']!r}, as the file {str(path)!r} has")
-    tokens = np.memmap(path, dtype='<u2', mode='r')
-    for i in range(0, len(tokens), 2**24):
-        h.update(tokens[i:i + 2**24])
-        check_ids(tokens[i:i + 2**24], vocab)
-    return tokens, record | dict(tokens=len(tokens), sha256=h.hexdigest())
+    return check_ids(np.memmap(path, dtype='<u2', mode='r'), vocab), record | _file_record(path, vocab)
 
 # %% ../../nbs/48b_text.ipynb #13ec086c
 def write_bins(
     source,         # as for `text_dls`: 'python', 'glosses', a path, or a list of paths
-    out,            # folder for train.bin and val.bin
+    out,            # new folder for train.bin and val.bin
     vocab='gpt2',   # a vocabulary, or its name
-    valid=0.1,      # share of the documents for validation, in (0, 1)
-    overwrite=False # files that are there
+    valid=0.1       # share of the documents for validation, in (0, 1)
 )->dict:            # 'train' and 'val' → record
     "A text as two files of tokens."
-    out, vocab = Path(out), get_vocab(vocab)
-    if (out/'train.bin').exists() and not overwrite:
-        raise FileExistsError(f"{str(out/'train.bin')!r} is there already; expected a new folder, or overwrite")
-    splits = split_corpus(read_corpus(source), valid)
-    out.mkdir(parents=True, exist_ok=True)
-    return {k: write_bin(out/f'{k}.bin', s.documents.values(), vocab) for k, s in zip(('train', 'val'), splits)}
+    parts = split_corpus(read_corpus(source), valid)
+    Path(out).mkdir(parents=True)
+    return {k: write_bin(Path(out)/f'{k}.bin', docs.values(), vocab) for k, docs in zip(('train', 'val'), parts)}
 
 # %% ../../nbs/48b_text.ipynb #35151e32
 class TextBlocks:
@@ -244,15 +217,14 @@ class TextBlocks:
         vocab,         # a vocabulary
         block_size,    # tokens of a block
         moves=False,   # do the cuts move, as in training?
-        name='text',   # for errors
         per_epoch=None # blocks in an epoch of training; None: all
     ):
         check_value('block_size', block_size, whole())
         last = len(tokens) - 1                 # a target for every token but the last
         if last < block_size:
-            raise ValueError(f"{name} has {len(tokens)} tokens; a block of {block_size} needs {block_size + 1}")
+            raise ValueError(f"a text of {len(tokens)} tokens; a block of {block_size} needs {block_size + 1}")
         self.tokens, self.vocab, self.block_size, self.per_epoch = tokens, vocab, block_size, per_epoch
-        self.n = (last - (block_size if moves and last >= 2*block_size else 0))//block_size
+        self.n = last//block_size - (moves and last >= 2*block_size) # the cuts move within one block
         self.room = last - self.n*block_size + 1  # places where the first block may begin
     def __len__(self): return self.n
     def __getitem__(self, i):
@@ -269,13 +241,12 @@ class TextBlocks:
 class TextDL(BatchDL):
     "Blocks of a text, in an order that the loader's generator decides."
     def __init__(self,
-        dataset,       # a `TextBlocks`
-        bs=64,         # blocks in a batch
-        shuffle=False, # a new order, and new cuts, in every epoch
-        **kwargs       # of fastai's loader
+        dataset, # a `TextBlocks`
+        *args,   # of fastai's loader
+        **kwargs # likewise; shuffle: a new order, and new cuts, in every epoch
     ):
-        super().__init__(dataset, bs=bs, shuffle=shuffle, **kwargs)
-        if shuffle and dataset.per_epoch: self.n = min(dataset.per_epoch, len(dataset))
+        super().__init__(dataset, *args, **kwargs)
+        if self.shuffle: self.n = min(dataset.per_epoch or self.n, self.n)
     def get_idxs(self)->list:
         "Numbers of the epoch's blocks, in order."
         blocks = torch.arange(len(self.dataset))
@@ -289,13 +260,14 @@ class TextDL(BatchDL):
 def _is_bins(source): return isinstance(source, (str, os.PathLike)) and (Path(source)/'train.bin').is_file()
 
 def _splits(source, vocab, valid):
-    "For training and validation: name, tokens, record."
+    "For training and validation: name, tokens, record"
     if _is_bins(source): return [(f'{k}.bin', *read_bin(Path(source)/f'{k}.bin', vocab)) for k in ('train', 'val')]
-    def split(share, corpus):
-        tokens = np.concatenate([bin_tokens(d, vocab) for d in corpus.documents.values()])
-        return f'{share:.0%} of the documents', tokens, corpus.record() | dict(vocab=vocab.name, tokens=len(tokens))
-    return [split(*pair) for pair in zip((1 - valid, valid), split_corpus(read_corpus(source), valid))]
+    title, parts = ' + '.join(Path(p).name for p in listify(source)), split_corpus(read_corpus(source), valid)
+    tokens = [np.concatenate([bin_tokens(d, vocab) for d in docs.values()]) for docs in parts]
+    return [(f'{share:.0%} of the documents', t, text_record(title, docs) | dict(vocab=vocab.name, tokens=len(t)))
+            for share, t, docs in zip((1 - valid, valid), tokens, parts)]
 
+# %% ../../nbs/48b_text.ipynb #48bdls02
 def text_dls(
     source='python', # 'python', 'glosses', a path, a list of paths, or a folder with train.bin and val.bin
     block_size=256,  # tokens that a model sees at once
@@ -308,33 +280,26 @@ def text_dls(
     device=None,     # a torch device or its name; None: the GPU if there is one
 )->Loaders:          # batches (tokens, targets), each `b n` int64; with `records` of both parts and `bytes_per_token`
     "A text as batches of tokens and of those that follow them."
-    check_value('per_epoch', 1 if per_epoch is None else per_epoch, whole())
     vocab = get_vocab(vocab or ('gpt2' if _is_bins(source) else 'bytes'))
     names, tokens, records = zip(*_splits(source, vocab, valid))
-    sets = [TextBlocks(t, vocab, block_size, i == 0, n, per_epoch) for i, (t, n) in enumerate(zip(tokens, names))]
+    sets = [TextBlocks(t, vocab, block_size, i == 0, per_epoch) for i, t in enumerate(tokens)]
     args, metrics = dict(vocab_size=vocab.size, block_size=block_size), ('accuracy', 'bits_per_byte')
     task = Task('text', f'blocks of {block_size} tokens', args, metrics, dict(notes=[vocab.name]))
-    r, name = records[1], source if source in list(CORPORA) else 'text'
-    attrs = dict(name=name, parts=names, records=list(records))
-    attrs['bytes_per_token'] = r['bytes']/r['tokens'] if 'bytes' in r else None
-    return as_loaders(sets, task, bs, val_bs, seed, device, TextDL, attrs)
+    size = records[1]['bytes']/records[1]['tokens'] if 'bytes' in records[1] else None
+    return as_loaders(sets, task, bs, val_bs, seed, device, TextDL, name=source if source in list(CORPORA) else 'text',
+                      parts=names, records=list(records), bytes_per_token=size)
 
 # %% ../../nbs/48b_text.ipynb #4201415a
 _text_row = partial(dataset, classes=256, size=256)
-_text_row('python', title="Python's standard library, byte by byte", images='about 9 MB',
-          format='comes with Python')(partial(text_dls, 'python'))
-_text_row('glosses', title="English glosses of WordNet, byte by byte", images='about 1.4 MB', format='comes with timm',
+_text_row('python', "Python's standard library, byte by byte", 'about 9 MB', format='comes with Python')(partial(text_dls, 'python'))
+_text_row('glosses', "English glosses of WordNet, byte by byte", 'about 1.4 MB', format='comes with timm',
           url='https://wordnet.princeton.edu')(partial(text_dls, 'glosses'))
 
-@_text_row('text', title="Text of your own", images='yours', format='any files')
+@_text_row('text', "Text of your own", 'yours', format='any files')
 @delegates(text_dls, but='source')
 def _own_text(text, **kwargs): return text_dls(text, **kwargs)
 
-@dataset('openwebtext', title="OpenWebText in GPT-2's tokens", images='9.0 billion tokens → 4.4 million', classes=50304,
-         size=256, format="nanoGPT's train.bin and val.bin", url='https://skylion007.github.io/OpenWebTextCorpus/')
+@dataset('openwebtext', "OpenWebText in GPT-2's tokens", '9.0 billion tokens → 4.4 million', 50304, 256,
+         "nanoGPT's train.bin and val.bin", 'https://skylion007.github.io/OpenWebTextCorpus/')
 @delegates(text_dls, but=['source', 'vocab'])
-def _openwebtext(data_dir='data/openwebtext', **kwargs):
-    "The files that nanoGPT's script writes, or `write_bin`."
-    dls = text_dls(data_dir, vocab='gpt2', **kwargs)
-    dls.name = 'openwebtext'
-    return dls
+def _openwebtext(data_dir='data/openwebtext', **kwargs): return text_dls(data_dir, vocab='gpt2', **kwargs)

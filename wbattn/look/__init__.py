@@ -6,20 +6,19 @@
 __all__ = ['explain']
 
 # %% ../../nbs/65_report.ipynb #0f943a0c
-import base64, html, io
-import numpy as np
+import base64, html
+import pandas as pd
 from matplotlib.figure import Figure
 from pathlib import Path
-from PIL import Image
 from timm.utils import unwrap_model
 from torch import Tensor, nn
 from typing import NamedTuple
 from ..numerics import check_option
 from .measure import (QUANTITIES, MissingQuantity, Quantity, attention_kinds, attention_layers,
-    cls_attention, head_diversity, lacks, layer_rates, layer_sparsity, layer_spectra, memberships, model_name, operators, run_model,
-    step_sizes, subspace_coherence, subspace_overlap)
-from .plots import (BLUE, COLORS, GREEN, GREY, ORANGE, PALETTE, NotebookFigure, cls_attention_maps,
-    figure_png, learning_curves, map_figure, membership_maps, new_figure, plot_layer_rates, plot_spectra, plot_step_sizes,
+    cls_attention, lacks, layer_rates, layer_sparsity, layer_spectra, memberships, model_name, operators, run_model,
+    step_sizes, subspace_coherence)
+from .plots import (BARE, BLUE, COLORS, GREEN, GREY, ORANGE, PALETTE, cls_attention_maps, figure_png,
+    learning_curves, membership_maps, merge_figure, new_figure, plot_layer_rates, plot_spectra, plot_step_sizes,
     plot_subspaces, prepare_image, sentence_maps, spread)
 from .record import RECORDS, RecordLayers, plot_history
 from ..train.checkpoint import atomic_write
@@ -30,29 +29,24 @@ def class_probabilities(
     x:Tensor,        # images `b c h w`
 )->Tensor:           # `b classes`, rows sum to one
     "Softmax of the model's logits."
-    y, *_ = run_model(model, x)
-    if not isinstance(y, Tensor) or y.dim() != 2 or getattr(unwrap_model(model), 'num_classes', 1) == 0:
-        raise lacks(model, "head that gives one number for each class")
-    return y.float().softmax(-1).cpu()
+    if getattr(unwrap_model(model), 'num_classes', 1) == 0: raise lacks(model, "head that gives one number for each class")
+    return run_model(model, x).float().softmax(-1).cpu()
 
 # %% ../../nbs/65_report.ipynb #a6ca6562
 def plot_prediction(
     model:nn.Module,  # a classifier
     image,            # see prepare_image
-    labels:list=None, # names of the classes; None: the model's own, or numbers
 )->Figure:
     "The image, and the most probable classes."
     x, pixels = prepare_image(model, image)
-    p = class_probabilities(model, x)[0]
-    top = p.topk(min(5, len(p)))
-    labels = labels or (getattr(model, 'pretrained_cfg', None) or {}).get('label_names')
-    names = [str(labels[i])[:40] if labels else f'class {i}' for i in top.indices.tolist()]
+    percent = 100*class_probabilities(model, x)[0]
+    labels = (getattr(model, 'pretrained_cfg', None) or {}).get('label_names') or [f'class {i}' for i in range(len(percent))]
     fig, [(a, b)] = new_figure(1, 2, w=3.2, h=2.4)
-    a.imshow(pixels, cmap='gray', vmin=0, vmax=1)
-    a.set(xticks=[], yticks=[], title=f'{pixels.shape[0]} × {pixels.shape[1]} pixels')
-    b.barh(names, 100*top.values.numpy(), color=BLUE)
+    a.imshow(pixels)
+    a.set(**BARE)
+    top = pd.Series(percent.numpy(), [str(l)[:40] for l in labels]).nlargest(5)
+    top.plot.barh(ax=b, color=BLUE, xlabel='probability (%)', xlim=(0, 100))
     b.invert_yaxis()
-    b.set(xlabel='probability (%)', xlim=(0, 100))
     return fig
 
 # %% ../../nbs/65_report.ipynb #46d3ed6c
@@ -61,7 +55,6 @@ class Subject(NamedTuple):
     model:nn.Module # a model of the zoo, of timm's, or any with operators in it
     image:object    # see prepare_image
     x:Tensor        # the image as the model takes it `1 c h w`
-    labels:list     # names of the classes, or None
     records:tuple   # CSV files of RecordLayers
 
 SECTIONS = {} # title → (text, function of a Subject), in the order of the report
@@ -69,7 +62,7 @@ SECTIONS = {} # title → (text, function of a Subject), in the order of the rep
 def section(
     title:str,   # of the section
     text:str='', # what is to be seen in it
-):               # decorator of a function: Subject → a figure, or a list of them, or either with a further sentence
+):               # decorator of a function: Subject → a figure, or a list of them
     "Put a section into every report."
     def add(draw):
         SECTIONS[title] = text, draw
@@ -78,26 +71,17 @@ def section(
 
 # %% ../../nbs/65_report.ipynb #e3f4fbe1
 @section('Prediction')
-def _prediction(s): return plot_prediction(s.model, s.image, s.labels)
+def _prediction(s): return plot_prediction(s.model, s.image)
 
 @section('Rates, layer by layer', 'Tokens of this image as they enter each operator, and after its step.')
 def _rates(s): return plot_layer_rates(layer_rates(s.model, s.x))
 
 # %% ../../nbs/65_report.ipynb #d2351fdb
-def _some_maps(s, measure, draw):
-    "Maps of four layers that have them, and at most eight heads; and how much the heads differ."
-    found = measure(s.model, s.x)
-    layers = [i for i, m in enumerate(found) if m is not None]
-    layers = [layers[i] for i in spread(len(layers))]
-    fig = draw(s.model, s.image, layers=layers, heads=spread(found[layers[0]].shape[1], 8))
-    diversity = ', '.join(f'{head_diversity(found[i]).item():.2f} in layer {i + 1}' for i in layers)
-    return fig, f'Diversity of the heads (0: all look at the same places, 1: no place in common): {diversity}.'
-
 @section('Memberships', 'How much each patch belongs to each head (Π).')
-def _membership(s): return _some_maps(s, memberships, membership_maps)
+def _membership(s): return membership_maps(s.model, s.image, layers=None)
 
 @section('Attention of the class token', 'The weights with which the class token averages the patches.')
-def _cls(s): return _some_maps(s, cls_attention, cls_attention_maps)
+def _cls(s): return cls_attention_maps(s.model, s.image, layers=None)
 
 # %% ../../nbs/65_report.ipynb #90ddc621
 @section('Subspaces', 'Inner products of the basis vectors, and overlap of two heads: 0 orthogonal, 1 the same.')
@@ -109,10 +93,10 @@ def _spectra(s): return plot_spectra(s.model, s.x)
 @section('Step sizes', 'Of expansion and compression.')
 def _steps(s): return plot_step_sizes(s.model)
 
-@section('Records', 'By epoch, while the model was trained.')
+@section('Records', 'Rates, step sizes and sparsity by epoch, while the model was trained.')
 def _records(s):
     if not s.records: raise MissingQuantity("no records of a training came with the model")
-    return [plot_history(r) for r in s.records], f"Files: {', '.join(Path(r).stem for r in s.records)}."
+    return [plot_history(r) for r in s.records]
 
 # %% ../../nbs/65_report.ipynb #c61cd929
 class Section(NamedTuple):
@@ -123,21 +107,19 @@ class Section(NamedTuple):
 
 def _make_section(title, text, draw, subject):
     "Draw a section, or say why it is left out."
-    try: drawn = draw(subject)
+    try: figures = draw(subject)
     except MissingQuantity as e: return Section(title, f'Left out: {e}.', [])
-    figures, more = drawn if isinstance(drawn, tuple) else (drawn, '')
-    return Section(title, f'{text} {more}'.strip(), figures if isinstance(figures, list) else [figures])
+    return Section(title, text, figures if isinstance(figures, list) else [figures])
 
 # %% ../../nbs/65_report.ipynb #46fe9a0b
 def explanation(
     model:nn.Module,  # a model of the zoo, of timm's, or any with operators in it
     image,            # see prepare_image
-    labels:list=None, # names of the classes; None: the model's own, or numbers
     records=(),       # CSV files of RecordLayers
 )->list:              # of Section
     "Everything the model has to show about an image, section by section."
     model = unwrap_model(model)
-    subject = Subject(model, image, prepare_image(model, image)[0], labels, tuple(records))
+    subject = Subject(model, image, prepare_image(model, image)[0], tuple(records))
     return [_make_section(title, text, draw, subject) for title, (text, draw) in SECTIONS.items()]
 
 # %% ../../nbs/65_report.ipynb #9a86624e
@@ -158,45 +140,20 @@ def _html_section(s):
     shown = ''.join(f'\n<p><img alt="{title}" src="data:image/png;base64,{i}"></p>' for i in images)
     return f'<h2>{title}</h2>\n<p>{html.escape(s.text)}</p>{shown}'
 
-# %% ../../nbs/65_report.ipynb #c54d6b0d
-def _to_html(title, about, sections):
-    body = '\n'.join(map(_html_section, sections))
-    return _page.format(title=html.escape(title), about=html.escape(about), body=body)
-
-# %% ../../nbs/65_report.ipynb #2c7de492
-def _words(heading, text, size):
-    "A figure of a heading and a paragraph."
-    fig = NotebookFigure(figsize=(9, 0.9), facecolor='white')
-    fig.text(0.01, 0.9, heading, fontsize=size, weight='bold', va='top')
-    fig.text(0.01, 0.5, text, fontsize=9, va='top', wrap=True)
-    return fig
-
-# %% ../../nbs/65_report.ipynb #f4b833dd
-def _to_picture(title, about, sections):
-    "All figures below each other, as one picture."
-    figs = [_words(title, about, 15)] + [f for s in sections for f in (_words(s.title, s.text, 12), *s.figures)]
-    parts = [np.asarray(Image.open(io.BytesIO(figure_png(f))).convert('RGB')) for f in figs]
-    width = max(p.shape[1] for p in parts)
-    parts = [np.pad(p, ((0, 12), (0, width - p.shape[1]), (0, 0)), constant_values=255) for p in parts]
-    return Image.fromarray(np.concatenate(parts))
-
 # %% ../../nbs/65_report.ipynb #d5b99172
 def explain(
     model:nn.Module,    # a model of the zoo, of timm's, or any with operators in it
     image,              # see prepare_image
-    out='explain.html', # file to write: .html or .png
-    labels:list=None,   # names of the classes; None: the model's own, or numbers
+    out='explain.html', # file to write, .html
     records=(),         # CSV files of RecordLayers
-    title:str=None,     # of the report; None: the names of model and image
+    title:str=None,     # of the report; None: the name of the model
 )->Path:                # the file
     "Write a report of everything the model has to show about an image."
-    out, model = Path(out), unwrap_model(model)
-    check_option(out.suffix in ('.html', '.png'), 'out', str(out), "a name that ends in .html or .png")
-    file = image if isinstance(image, (str, Path)) else getattr(image, 'filename', '')
-    title = title or f'{model_name(model)}: {Path(file).name}'.removesuffix(': ')
+    out, name = Path(out), model_name(model)
+    check_option(out.suffix == '.html', 'out', str(out), "a name that ends in .html")
     parameters, layers = sum(p.numel() for p in model.parameters()), len(attention_layers(model))
-    about = f'{parameters:,} parameters, {layers} attention layers ({attention_kinds(model)}).'
-    report = title, about, explanation(model, image, labels, records)
-    if out.suffix == '.png': atomic_write(out, lambda f: _to_picture(*report).save(f, format='PNG'))
-    else: atomic_write(out, lambda f: f.write_text(_to_html(*report), encoding='utf-8'))
+    about = f'{name}: {parameters:,} parameters, {layers} attention layers ({attention_kinds(model)}).'
+    body = '\n'.join(map(_html_section, explanation(model, image, records)))
+    page = _page.format(title=html.escape(title or name), about=html.escape(about), body=body)
+    atomic_write(out, lambda f: f.write_text(page, encoding='utf-8'))
     return out

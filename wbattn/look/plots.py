@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['plot_layer_rates', 'learning_curves', 'plot_subspaces', 'plot_spectra', 'plot_step_sizes', 'membership_maps',
-           'cls_attention_maps', 'sentence_maps']
+           'cls_attention_maps', 'sentence_maps', 'merge_figure']
 
 # %% ../../nbs/62_plots.ipynb #0f943a0c
 import io
@@ -24,15 +24,16 @@ from torchvision.transforms.functional import normalize, to_tensor
 from torchvision.utils import make_grid
 from typing import Callable
 from ..data import read_image
-from .measure import (QUANTITIES, MissingQuantity, cls_attention, lacks, layer_bases, layer_spectra,
-    memberships, step_sizes, subspace_coherence, subspace_overlap)
-from ..models import WhiteBoxTransformer
+from .measure import (QUANTITIES, MissingQuantity, cls_attention, layer_bases, layer_spectra,
+    memberships, patch_grid, step_sizes, subspace_coherence)
+from ..models.merging import MergePlan, TokenMerger
 
 # %% ../../nbs/62_plots.ipynb #b6c1f903
 BLUE, ORANGE, GREEN, GREY = '#0072B2', '#D55E00', '#009E73', '#666666'
 PALETTE = BLUE, ORANGE, GREEN, '#CC79A7', '#56B4E9', '#E69F00', GREY
 COLORS = dict(ECA=ORANGE, ToST=BLUE, TSSA=BLUE, DMST=GREEN, DMSA=GREEN, CRATE='#CC79A7', MSSA='#CC79A7', XCiT='#56B4E9',
               ViT=GREY)
+BARE = dict(xticks=[], yticks=[]) # of a picture
 
 # %% ../../nbs/62_plots.ipynb #1daa8ada
 def figure_png(
@@ -71,14 +72,6 @@ def new_figure(
     return fig, fig.subplots(rows, cols, squeeze=False, **kwargs)
 
 # %% ../../nbs/62_plots.ipynb #f599a93a
-def pick(
-    i,     # a number, several, or None for all
-    n:int, # of so many
-)->list:   # of numbers from 0
-    "The numbers that are meant; an IndexError for one that isn't there."
-    return np.atleast_1d(np.arange(n)[slice(None) if i is None else i]).tolist()
-
-# %% ../../nbs/62_plots.ipynb #5cb0cd8c
 def spread(
     n:int,      # of so many
     most:int=4, # at most so many
@@ -86,54 +79,55 @@ def spread(
     "Some of n, evenly from first to last."
     return np.linspace(0, n - 1, min(n, most)).round().astype(int).tolist()
 
+# %% ../../nbs/62_plots.ipynb #5cb0cd8c
+def pick(
+    i,     # a number, several, or None for four of them
+    n:int, # of so many
+)->list:   # of numbers from 0
+    "The numbers that are meant; an IndexError for one that isn't there."
+    return spread(n) if i is None else np.atleast_1d(np.arange(n)[i]).tolist()
+
 # %% ../../nbs/62_plots.ipynb #c3afcd52
-def layer_colors(
-    fig:Figure, # to draw in
-    axes,       # one or several, at whose side the bar stands
-    n:int,      # number of layers
-)->ListedColormap:
-    "A colour for each layer, and a bar that names them."
-    colors = ListedColormap(colormaps['cividis'](np.linspace(0, 0.85, n)))
-    shades = ScalarMappable(Normalize(0.5, n + 0.5), colors)
-    fig.colorbar(shades, ax=axes, label='layer', pad=0.01, ticks=[i + 1 for i in spread(n, 12)])
-    return colors
-
-def _layer_axis(ax):
-    ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
-    ax.set_xlabel('layer')
-
-# %% ../../nbs/62_plots.ipynb #f6cf383a
-def _line(ax, values, std, **style):
-    "Values by layer, with a band."
-    mean, std, layers = np.array(values), np.nan_to_num(std), range(1, len(values) + 1)
-    ax.plot(layers, mean, marker='o', ms=3.5, **style)
-    ax.fill_between(layers, mean - std, mean + std, color=style['color'], alpha=0.15, lw=0)
+def plot_by_layer(
+    axes,      # one for each table
+    tables,    # a line for each column, which is a layer; the index goes to the right
+    **kwargs   # of pandas' `plot`
+):
+    "Lines in the colour of their layer, and a bar that names the layers."
+    most = max(t.shape[1] for t in tables)
+    colors = ListedColormap(colormaps['cividis'](np.linspace(0, 0.85, most)))
+    for ax, t in zip(axes, tables): t.plot(ax=ax, color=colors.colors[:t.shape[1]], legend=False, lw=1.4, **kwargs)
+    shades = ScalarMappable(Normalize(0.5, most + 0.5), colors)
+    ax.figure.colorbar(shades, ax=list(axes), label='layer', pad=0.01, ticks=[i + 1 for i in spread(most, 12)])
 
 # %% ../../nbs/62_plots.ipynb #4b849971
 def _rate_lines(rates):
-    "Of each line its name, the rates, the end of their keys, its colour and style."
-    if not any(isinstance(v, dict) for v in rates.values()):
-        return [('before the step', rates, '', BLUE, '-'), ('after the step', rates, '_after', ORANGE, '--')]
-    return [(name, r, '', COLORS.get(name, color), '-') for (name, r), color in zip(rates.items(), PALETTE*len(rates))]
+    "Name → rates, of several models, or of one before and after the step."
+    if any(isinstance(v, dict) for v in rates.values()): return rates
+    after = {k.replace('_after', ''): v for k, v in rates.items() if '_after' in k}
+    return {'before the step': rates, 'after the step': after}
+
+def _by_layer(lines, key):
+    "One quantity as a table: layers down, names across."
+    return pd.DataFrame({name: pd.Series(r[key]) for name, r in lines.items() if key in r}).rename(lambda i: i + 1)
 
 # %% ../../nbs/62_plots.ipynb #114b147c
 def plot_layer_rates(
     rates:dict,     # of layer_rates, or several under names: {'before training': …, 'after training': …}
     what:list=None, # keys of `QUANTITIES`, one panel each; None: all that are there
 )->Figure:
-    "Rates by layer; bands: one standard deviation over images."
+    "Rates by layer; whiskers: one standard deviation over images."
     lines, what = _rate_lines(rates), what or list(QUANTITIES)
-    keys = [k for k in what if any(k in r for _, r, *_ in lines)]
+    keys = [k for k in what if any(k in r for r in lines.values())]
     if not keys: raise MissingQuantity(f"the rates hold none of {', '.join(what)}")
-    cols = 2 if len(keys) == 4 else min(3, len(keys))
-    fig, axs = new_figure(-(-len(keys)//cols), cols, w=3.6, h=2.6)
+    rows, colors = -(-len(keys)//3), dict(zip(lines, PALETTE)) | COLORS
+    fig, axs = new_figure(rows, -(-len(keys)//rows), w=3.6, h=2.6)
     for ax, k in zip(axs.flat, keys):
-        for name, r, s, color, ls in lines:
-            if k + s in r: _line(ax, r[k + s], r[k + s + '_std'], color=color, ls=ls, label=name)
-        ax.set_ylabel(QUANTITIES[k].label)
-        _layer_axis(ax)
-    for ax in axs.flat[len(keys):]: ax.set_visible(False)
-    fig.legend(*axs.flat[0].get_legend_handles_labels(), loc='outside upper center', ncols=6, frameon=False, fontsize=9)
+        _by_layer(lines, k).plot(ax=ax, yerr=_by_layer(lines, f'{k}_std'), color=colors, marker='o', ms=3.5, legend=False,
+                                 elinewidth=.8, xlabel='layer', ylabel=QUANTITIES[k].label)
+        ax.xaxis.get_major_locator().set_params(integer=True)
+    for ax in axs.flat[len(keys):]: ax.remove()
+    fig.legend(*axs[0, 0].get_legend_handles_labels(), loc='outside upper center', ncols=6, frameon=False, fontsize=9)
     return fig
 
 # %% ../../nbs/62_plots.ipynb #9ccb535b
@@ -144,47 +138,38 @@ def learning_curves(
     logs = logs if isinstance(logs[0], list) else [logs]
     fig, [(a, b)] = new_figure(1, 2)
     for log in map(pd.DataFrame, logs):
-        alpha = 1 if len(logs) == 1 else 0.6
-        for y, color, ls in ((log.train_loss, BLUE, '-'), (log.valid_loss, ORANGE, '--')):
-            a.plot(log.epoch, y, color=color, ls=ls, alpha=alpha)
-        b.plot(log.epoch, 100*(1 - log.accuracy), color=ORANGE, ls='--', alpha=alpha)
-    a.set(xlabel='epoch', ylabel='loss (nats)')
+        log, alpha = log.set_index('epoch'), 1 if len(logs) == 1 else 0.6
+        log[['train_loss', 'valid_loss']].plot(ax=a, color=[BLUE, ORANGE], style=['-', '--'], alpha=alpha, ylabel='loss (nats)')
+        (100 - 100*log.accuracy).plot(ax=b, color=ORANGE, style='--', alpha=alpha)
     a.legend(['training', 'validation'], frameon=False)
-    ticks = [0, 1, 2, 5, 10, 20, 50, 100]
-    b.set(xlabel='epoch', ylabel='validation error (%)', yscale='symlog', ylim=(0, 100))
-    b.set_yticks(ticks, ticks)
+    b.set(ylabel='validation error (%)', yscale='symlog', ylim=(0, 100))
+    b.yaxis.set_major_formatter('{x:g}')
     return fig
 
 # %% ../../nbs/62_plots.ipynb #0bb7e85b
 def plot_subspaces(
     model:nn.Module, # with operators that have bases
 )->Figure:
-    "|UᵀU| between the heads of four layers, and how much two heads overlap."
+    "|UᵀU| between the heads of four layers."
     layers = list(zip(layer_bases(model).items(), subspace_coherence(model)))
-    fig, [axs] = new_figure(1, min(4, len(layers)), w=2.5, h=3.1)
+    fig, [axs] = new_figure(1, min(4, len(layers)), w=2.5)
     for ax, j in zip(axs, spread(len(layers))):
         (i, U), C = layers[j]
-        (h, d, p), O, step = U.shape, subspace_overlap(U), max(1, U.shape[2]//8)
-        shown = ax.imshow(C[::step, ::step], cmap='cividis', vmin=0, vmax=1, extent=(0.5, h + 0.5, h + 0.5, 0.5))
-        ticks = [k + 1 for k in spread(h, 8)]
-        overlap = (O.sum() - h)/max(1, h*(h - 1))
-        ax.set(title=f'layer {i + 1}\noverlap {overlap:.2f}', xlabel='head', xticks=ticks, yticks=ticks)
-    axs[0].set_ylabel('head')
-    fig.colorbar(shown, ax=list(axs), shrink=0.7, pad=0.01, label='$|U^\\top U|$')
+        image = ax.imshow(C, cmap='cividis', vmin=0, vmax=1, extent=(0.5, len(U) + 0.5, len(U) + 0.5, 0.5))
+        ax.set(title=f'layer {i + 1}', xlabel='head', ylabel='head')
+        ax.locator_params(integer=True)
+    fig.colorbar(image, ax=list(axs), shrink=0.7, pad=0.01, label='$|U^\\top U|$')
     return fig
 
 # %% ../../nbs/62_plots.ipynb #fdbbe8c6
 def plot_spectra(
     model:nn.Module, # with attention layers
-    x,               # images `b c h w`, or a loader of them
+    x:Tensor,        # images `b c h w`, or texts `b n`
 )->Figure:
     "Cumulative spectrum of the tokens, layer by layer."
-    spectra = layer_spectra(model, x)
-    fig, [[ax]] = new_figure(w=5)
-    colors = layer_colors(fig, ax, len(spectra))
-    end = max(int((s < 0.9999).sum()) for s in spectra) + 2
-    for i, s in enumerate(spectra): ax.plot(100*F.pad(s, (1, 0))[:end], color=colors(i), lw=1.5)
-    ax.set(xlabel='number of strongest directions', ylabel='share of the energy (%)', xlim=(0, None), ylim=(0, 102))
+    shares = pd.DataFrame(100*torch.stack(layer_spectra(model, x), 1).numpy()).rename(lambda i: i + 1)
+    fig, [axs] = new_figure(w=5)
+    plot_by_layer(axs, [shares], logx=True, xlabel='number of strongest directions', ylabel='share of the energy (%)')
     return fig
 
 # %% ../../nbs/62_plots.ipynb #f89c70cc
@@ -192,68 +177,51 @@ def plot_step_sizes(
     model:nn.Module, # with operators that have alpha and beta
 )->Figure:
     "The step sizes α of expansion and β of compression, by layer."
+    table = pd.DataFrame(step_sizes(model)).rename(lambda i: i + 1)
     fig, [[ax]] = new_figure(w=5)
-    labels = dict(alpha='α: expansion', beta='β: compression')
-    for (k, v), color in zip(step_sizes(model).items(), PALETTE): _line(ax, v, 0, color=color, label=labels[k])
+    table.plot(ax=ax, color=[BLUE, ORANGE], marker='o', xlabel='layer', ylabel='step size')
+    ax.legend(['α: expansion', 'β: compression'], frameon=False)
     ax.axhline(0, color=GREY, lw=0.8)
-    ax.set_ylabel('step size')
-    _layer_axis(ax)
-    ax.legend(frameon=False)
+    ax.xaxis.get_major_locator().set_params(integer=True)
     return fig
-
-# %% ../../nbs/62_plots.ipynb #3615b427
-def _size_for(model, image, nominal):
-    "Height and width that the image is brought to."
-    nominal = getattr(getattr(model, 'patch_embed', None), 'img_size', None) or nominal
-    if not isinstance(model, WhiteBoxTransformer): return nominal
-    (w, h), p = image.size, model.patch_embed.patch_size
-    scale = max(nominal[0]/h, nominal[1]/w)
-    return [max(p, round(s*scale/p)*p) for s in (h, w)]
 
 # %% ../../nbs/62_plots.ipynb #c15cc692
 def prepare_image(
     model:nn.Module, # its channels, size, mean and standard deviation count
     image,           # PIL image of any size and mode, path, array of bytes, or a tensor `c h w` that is taken as it is
-)->tuple[Tensor, np.ndarray]: # `1 c h w` for the model, and the same pixels to be drawn, in [0, 1], `h w` or `h w 3`
+)->tuple[Tensor, np.ndarray]: # `1 c h w` for the model, and the same pixels to be drawn, in [0, 1], `h w 3`
     "An image as the model takes it, and as people see it."
     if isinstance(image, Tensor):
-        if image.dim() != 3: raise ValueError(f"expected an image c h w, got a tensor of shape {tuple(image.shape)}")
         image = image.as_subclass(Tensor).detach()
         return image[None], make_grid(image.float().cpu(), normalize=True).permute(1, 2, 0).numpy()
     model = unwrap_model(model)
     config = resolve_model_data_config(model)
-    chans, *nominal = config['input_size']
-    chans = next((m.in_channels for m in model.modules() if isinstance(m, nn.Conv2d)), chans)
-    image = read_image(image, 'L' if chans == 1 else 'RGB')
-    h, w = _size_for(model, image, nominal)
-    pixels = np.asarray(ImageOps.fit(image, (w, h), Image.Resampling.BICUBIC))/255
-    mean, std = (v if len(v) == chans else [np.mean(v)] for v in (config['mean'], config['std']))
-    return normalize(to_tensor(pixels).float(), mean, std)[None], pixels
+    chans = next((m.in_channels for m in model.modules() if isinstance(m, nn.Conv2d)), config['input_size'][0])
+    height, width = getattr(getattr(model, 'patch_embed', None), 'img_size', None) or config['input_size'][1:]
+    image = ImageOps.fit(read_image(image, 'L' if chans == 1 else 'RGB'), (width, height), Image.Resampling.BICUBIC)
+    x = normalize(to_tensor(image), config['mean'][:chans], config['std'][:chans])
+    return x[None], np.asarray(image.convert('RGB'))/255
 
 # %% ../../nbs/62_plots.ipynb #7c31dc63
-def _map_rows(measure, model, images, layers, heads, titles):
-    "Numbers of heads; and for each image and layer a label, the pixels and the maps of these heads."
-    several, rows = isinstance(images, (list, tuple)) or getattr(images, 'ndim', 0) == 4, []
+def _map_rows(measure, model, images, layers, titles):
+    "For each image and layer a title, the pixels and the maps of all heads."
+    several = isinstance(images, (list, tuple)) or getattr(images, 'ndim', 0) == 4
     images = images if several else [images]
     for image, title in zip(images, titles or ['']*len(images), strict=True):
         x, pixels = prepare_image(model, image)
-        maps = measure(model, x)
-        chosen = pick(layers, len(maps))
-        for l in chosen:
-            if maps[l] is None: raise lacks(model, f"{measure.__name__} in layer {l}")
-            numbers = pick(heads, maps[l].shape[1])
-            name = f'layer {l + 1}' if len(chosen) > 1 or title == '' else ''
-            rows.append((f'{title}\n{name}'.strip(), pixels, maps[l][0][numbers]))
-    return numbers, rows
+        found = [(i, maps[0]) for i, maps in enumerate(measure(model, x), 1) if maps is not None]
+        chosen = pick(layers, len(found))
+        for i, maps in map(found.__getitem__, chosen):
+            yield f'{title} layer {i}'.strip() if title == '' or len(chosen) > 1 else title, pixels, maps
 
 # %% ../../nbs/62_plots.ipynb #47d91365
-def _draw_maps(axes, pixels, maps, low, high):
+def _draw_maps(axes, pixels, maps, style):
     "An image, and its maps over a pale copy of it."
     extent = 0, maps.shape[2], maps.shape[1], 0
-    axes[0].imshow(pixels, cmap='gray', vmin=0, vmax=1, extent=extent)
+    axes[0].imshow(pixels, extent=extent)
     for ax, m in zip(axes[1:], maps):
-        ax.imshow(np.atleast_3d(pixels).mean(-1), cmap='gray', vmin=-0.5, vmax=1.5, extent=extent)
-        shown = ax.imshow(m, cmap='cividis', alpha=0.75, extent=extent, vmin=low, vmax=high)
+        ax.imshow(pixels.mean(-1), cmap='gray', vmin=-0.5, vmax=1.5, extent=extent)
+        shown = ax.imshow(m, cmap='cividis', alpha=0.75, extent=extent, **style)
     return shown
 
 # %% ../../nbs/62_plots.ipynb #ff680221
@@ -261,24 +229,20 @@ def map_figure(
     measure:Callable,# memberships or cls_attention
     model:nn.Module, # that has what is measured
     images,          # PIL image, path, array of bytes or tensor `c h w`; or several: a list, or a tensor `b c h w`
-    layers=-1,       # which of the layers measured, from 0: a number or several; None: all
-    heads=None,      # which heads, from 0: a number or several; None: all
+    layers=-1,       # which of the layers that have maps, from 0: a number or several; None: four of them
     titles=None,     # one for each image
     label:str='',    # of the colours
 )->Figure:
     "Maps of heads over images."
-    heads, rows = _map_rows(measure, model, images, layers, heads, titles)
-    turned, shape = len(rows) > 1 + len(heads), (len(rows), 1 + len(heads))
-    height, width = rows[0][1].shape[:2]
-    w = min(1.8, max(0.85, 7/max(shape)))
-    shape, bare = shape[::-1] if turned else shape, dict(xticks=[], yticks=[])
-    fig, axs = new_figure(*shape, w=w, h=w*height/width + 0.2, subplot_kw=bare)
-    cells, (beside, above) = (axs.T, ('title', 'ylabel')) if turned else (axs, ('ylabel', 'title'))
-    values = torch.cat([maps.flatten() for *_, maps in rows])
-    for cell, (name, pixels, maps) in zip(cells, rows):
-        shown = _draw_maps(cell, pixels, maps, values.min(), values.max())
-        cell[0].set(**{beside: name})
-    for ax, head in zip(cells[0][1:], heads): ax.set(**{above: f'head {head + 1}'})
+    rows = list(_map_rows(measure, model, images, layers, titles))
+    values, shape = torch.cat([maps.flatten() for *_, maps in rows]), (len(rows), 1 + len(rows[0][2]))
+    (height, width, _), turned, w = rows[0][1].shape, shape[0] > shape[1], min(1.8, max(0.85, 7/max(shape)))
+    fig, axs = new_figure(*shape[::-1 if turned else 1], w=w, h=w*height/width + 0.2, subplot_kw=BARE)
+    cells = axs.T if turned else axs
+    for cell, (title, pixels, maps) in zip(cells, rows):
+        shown = _draw_maps(cell, pixels, maps, dict(vmin=values.min(), vmax=values.max()))
+        cell[0].set_title(title, fontsize=9)
+    for i, ax in enumerate(cells[0, 1:], 1): ax.set_title(f'head {i}', fontsize=9)
     fig.colorbar(shown, ax=list(axs.flat), shrink=min(1., 3/fig.get_figheight()), pad=0.01, label=label)
     return fig
 
@@ -306,18 +270,62 @@ def cls_attention_maps(
 def sentence_maps(
     model:nn.Module,   # with operators that have memberships
     ids:Tensor,        # a text `n`
-    labels:list=None,  # what to write below each token; None: nothing
-    layers:list=None,  # which layers, from 0; None: all
+    labels:list=(),    # what to write below each token
+    layers=None,       # which layers, from 0: a number or several; None: four of them
 )->Figure:
     "Memberships of a text: a panel for each layer, heads down, tokens across."
-    Pi = memberships(model, ids[None], grid=(1, len(ids)))
+    Pi = memberships(model, ids[None])
     layers, heads = pick(layers, len(Pi)), Pi[0].shape[1]
     fig, axs = new_figure(len(layers), w=max(4, 0.13*len(ids)), h=0.45 + 0.13*heads)
-    extent, labels = (-0.5, len(ids) - 0.5, heads + 0.5, 0.5), list(labels or [])
-    style = dict(aspect='auto', cmap='cividis', vmin=0, vmax=1, interpolation='nearest')
     for ax, l in zip(axs[:, 0], layers):
-        shown = ax.imshow(Pi[l][0, :, 0], extent=extent, **style)
+        shown = ax.imshow(Pi[l][0, :, 0], aspect='auto', cmap='cividis', vmin=0, vmax=1, interpolation='nearest',
+                          extent=(-0.5, len(ids) - 0.5, heads + 0.5, 0.5))
         ax.set(ylabel=f'layer {l + 1}\nhead', yticks=[1, heads], xticks=range(len(labels)), xticklabels=labels)
         ax.tick_params(labelsize=7, length=0)
     fig.colorbar(shown, ax=list(axs.flat), label='membership', pad=0.01)
+    return fig
+
+# %% ../../nbs/62_plots.ipynb #d6687ea5
+@torch.no_grad()
+def source_maps(
+    merger:TokenMerger,  # around a model, in evaluation mode
+    x:Tensor,            # images `b c h w`
+)->list:                 # for each layer the token of each patch `b rows cols`, counted from 0
+    "Where each patch of the images has gone, after each layer."
+    rows, cols = patch_grid(merger.model, x.shape[2:])
+    alone = torch.arange(merger.protected + rows*cols).expand(len(x), -1)
+    sources = [alone if s is None else s.assign.cpu() for s in merger.trace(x).sources]
+    return [(s[:, merger.protected:] - merger.protected).unflatten(1, (rows, cols)) for s in sources]
+
+# %% ../../nbs/62_plots.ipynb #c8e98ab4
+def region_picture(
+    pixels:np.ndarray,  # `h w 3`
+    source:Tensor,      # token of each patch `rows cols`
+    side:int=8,         # of a patch in the picture
+)->np.ndarray:          # `rows·side cols·side 3`
+    "Regions in their mean colours, with borders between them."
+    patches = F.adaptive_avg_pool2d(torch.tensor(pixels).permute(2, 0, 1), source.shape)
+    plan = MergePlan(source.reshape(1, -1), source.numel())
+    means = plan.unmerge(plan.merge(patches.flatten(1).T[None])).reshape(*source.shape, 3)
+    means, source = (t.repeat_interleave(side, 0).repeat_interleave(side, 1) for t in (means, source))
+    border = (source.diff(dim=0, prepend=source[:1]) != 0) | (source.diff(dim=1, prepend=source[:, :1]) != 0)
+    means[border] = torch.tensor([1., .8, 0.]).to(means)
+    return means.clip(0, 1).numpy()
+
+# %% ../../nbs/62_plots.ipynb #1e481cf0
+def merge_figure(
+    merger:TokenMerger,  # around a model, in evaluation mode
+    image,               # see `prepare_image`: file, PIL image, or a tensor `c h w` that is taken as it is
+    layers=None,         # which to draw, from 0: a number, a list, or None for four of them, the last included
+)->Figure:
+    "The picture, and its regions after some layers: each in its mean colour, with borders."
+    x, pixels = prepare_image(merger.model, image)
+    maps = source_maps(merger, x.to(next(merger.parameters())))
+    layers = pick(layers, len(maps))
+    fig, [axs] = new_figure(1, 1 + len(layers), w=1.7, h=1.95, subplot_kw=BARE)
+    axs[0].imshow(pixels)
+    axs[0].set_title(f'{maps[0][0].numel()} patches', fontsize=8)
+    for ax, l in zip(axs[1:], layers):
+        ax.imshow(region_picture(pixels, maps[l][0]))
+        ax.set_title(f'layer {l + 1}: {len(maps[l][0].unique())} tokens', fontsize=8)
     return fig

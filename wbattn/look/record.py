@@ -7,7 +7,6 @@ __all__ = ['RecordLayers']
 
 # %% ../../nbs/64_record.ipynb #0f943a0c
 import pandas as pd
-from collections import defaultdict
 from fastai.callback.core import Callback
 from fastai.torch_core import rank_distrib
 from functools import partial
@@ -15,7 +14,7 @@ from matplotlib.figure import Figure
 from pathlib import Path
 from torch import Tensor
 from .measure import QUANTITIES, MissingQuantity, layer_rates, layer_sparsity, step_sizes
-from .plots import layer_colors, new_figure
+from .plots import new_figure, plot_by_layer
 from ..train.checkpoint import atomic_write, rng_state, set_rng_state
 
 # %% ../../nbs/64_record.ipynb #c48a7281
@@ -68,12 +67,11 @@ def plot_history(
     record, # CSV file of RecordLayers
 )->Figure:
     "What was recorded, by epoch: a line for each layer."
-    table, columns = pd.read_csv(record), defaultdict(list)
-    for c in table.columns.drop('epoch'): columns[c.rpartition('_')[0]].append(c)
-    fig, [axs] = new_figure(1, len(columns), w=3.8)
-    colors = layer_colors(fig, list(axs), max(map(len, columns.values())))
-    for ax, (name, layers) in zip(axs, columns.items()):
-        for i, c in enumerate(layers): ax.plot(table.epoch, table[c], color=colors(i), lw=1.3)
-        ax.set(xlabel='epoch', ylabel=_labels[name])
+    table = pd.read_csv(record, index_col='epoch')
+    names = table.columns.str.replace(r'_\d+$', '', regex=True)
+    fig, [axs] = new_figure(1, names.nunique(), w=3.8)
+    plot_by_layer(axs, [table.loc[:, names == name] for name in names.unique()])
+    for ax, name in zip(axs, names.unique()):
+        ax.set_ylabel(_labels[name])
         ax.xaxis.get_major_locator().set_params(integer=True)
     return fig

@@ -69,6 +69,7 @@ def check_eps(
     "Raise `ValueError` unless the ridge is a number ≥ 0."
     if not eps >= 0: raise ValueError(f'the ridge eps must be ≥ 0, got {eps}')
 
+# %% ../../nbs/14_basis.ipynb #020f6181
 def _precision(device_type):
     "Where PyTorch keeps the precision of float32 products: object, attribute, and the value that keeps all digits"
     products = torch.backends.cuda.matmul if device_type == 'cuda' else getattr(torch.backends.mkldnn, 'matmul', None)
@@ -138,6 +139,7 @@ def ridge_project(
         raise ValueError(f'Y and X must have equally many rows, got Y: {tuple(Y.shape)} and X: {tuple(X.shape)}')
     return project_rows(X.mT, Y, eps).mT
 
+# %% ../../nbs/14_basis.ipynb #fc477003
 def projector(
     Y:Tensor,        # sketch `... d r`
     eps:float=1e-2,  # ridge ε ≥ 0

@@ -9,10 +9,11 @@ __all__ = ['soft_threshold', 'rotate', 'rotary_scores', 'decoupled_attention', '
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
-from einops import rearrange
 from fastcore.basics import patch
 from ..forms import Unfit, fast, operator
-from ..numerics import block_options, check_heads, check_sizes, check_tokens, no_autocast, refuse_mask, widen
+from ..numerics import (block_options, check_option, check_sizes, check_tokens, check_value, no_autocast, one_of,
+                             refuse_mask, widen)
+from .attention import ProjectedAttention, join_heads, split_heads
 from ..rates import variational_rate
 
 # %% ../../nbs/16_dmsa.ipynb #79446a26
@@ -22,10 +23,8 @@ def soft_threshold(
     weights:Tensor|None=None, # how many equal entries each score stands for `... k`, ≥ 0; not with `topk`
 )->Tensor:                    # weights ≥ 0 that sum to one over the last dimension `... k`
     "Euclidean projection of the last dimension, or its `topk` largest entries, on the simplex (DMSA eqs. 13–14)."
-    if not s.is_floating_point(): raise ValueError(f'scores must be floating-point numbers, got {s.dtype}')
-    if topk is not None and not 1 <= topk <= s.shape[-1]:
-        raise ValueError(f'topk must be between 1 and {s.shape[-1]}, the number of scores, got {topk}')
-    if topk is not None and weights is not None: raise ValueError(f'weights go without topk, got {topk=}')
+    check_option(s.is_floating_point(), 'scores', s.dtype, 'floating-point numbers')
+    check_option(topk is None or 1 <= topk <= s.shape[-1], 'topk', topk, f'1 … {s.shape[-1]}, the number of scores')
     v = widen(s)
     v = v - v.detach().amax(-1, keepdim=True)                       # the projection doesn't see a shift
     z, order = v.sort(dim=-1, descending=True, stable=True)
@@ -42,6 +41,7 @@ def _angles(positions, d, base):
     pairs = torch.arange(0, d, 2, dtype=wide, device=positions.device)
     return positions.to(wide).unsqueeze(-1) * base**(-pairs/d)
 
+# %% ../../nbs/16_dmsa.ipynb #16aa0002
 def rotate(
     x:Tensor,                   # tokens `... n d`, d even
     positions:Tensor|None=None, # position of each token `... n`, any real number; 0 … n − 1 unless given
@@ -49,8 +49,8 @@ def rotate(
 )->Tensor:                      # `... n d`
     "Rotary positions: turn the features 2i and 2i + 1 of each token by the angle position · base^(−2i/d)."
     if positions is None: positions = torch.arange(x.shape[-2], device=x.device).expand(x.shape[:-1])
-    if x.shape[-1] % 2 or positions.shape != x.shape[:-1]:
-        raise ValueError(f'expected tokens ... n d, d even, and positions ... n, got {tuple(x.shape)} and {tuple(positions.shape)}')
+    fit = x.shape[-1] % 2 == 0 and positions.shape == x.shape[:-1]
+    check_option(fit, 'shapes', (x.shape, positions.shape), 'tokens ... n d, d even, and positions ... n')
     angle = _angles(positions, x.shape[-1], base)
     v = widen(x)
     c, s = angle.cos().to(v.dtype), angle.sin().to(v.dtype)
@@ -68,15 +68,16 @@ def rotary_scores(
     "w_kᵀR_jz_j of each token and head, R_j the turn of its position."
     with no_autocast(x):
         turned = rotate(widen(x), positions, base)
-        return rearrange(F.linear(turned, weight.to(turned.dtype)), 'b n h -> b h n')
+        return (turned @ weight.to(turned.dtype).mT).mT
 
 # %% ../../nbs/16_dmsa.ipynb #4a355c72
 def _check_codes(w, Pi, mask):
     "Raise `ValueError` unless codes `b h n p`, membership `b h n` and mask `b h` fit together"
     fit = w.ndim == 4 and 0 not in w.shape[2:] and Pi.shape == w.shape[:3]
-    if fit and (mask is None or mask.shape == w.shape[:2]): return
-    raise ValueError(f'codes must be b h n p with n, p ≥ 1, membership b h n and mask b h, got {tuple(w.shape)} and {tuple(Pi.shape)}')
+    fit = fit and (mask is None or mask.shape == w.shape[:2])
+    check_option(fit, 'shapes', (w.shape, Pi.shape), 'codes b h n p with n, p ≥ 1, membership b h n and mask b h')
 
+# %% ../../nbs/16_dmsa.ipynb #16aa0004
 @operator
 def decoupled_attention(
     w:Tensor,                # codes S_kᵀz of each token `b h n p`
@@ -94,9 +95,6 @@ def decoupled_attention(
         return (v * (Pi.unsqueeze(-1) * (-a/(1 + a*a*m)))).to(w.dtype)
 
 # %% ../../nbs/16_dmsa.ipynb #484bd7e9
-def _split(w, h): return w.unflatten(-1, (h, -1)).transpose(-3, -2)   # ... n hp -> ... h n p
-def _join(w): return w.transpose(-3, -2).flatten(-2)                  # and back
-
 @operator
 def dmsa_update(
     x:Tensor,                      # tokens `b n d`
@@ -110,8 +108,8 @@ def dmsa_update(
 )->Tensor:                         # `b n d`
     "Tokens to codes, `decoupled_attention`, and back through the output map."
     if mask is not None: mask = torch.where(mask == 0, 0., mask)     # no gradient turns a head on again
-    w = _split(F.linear(x, qkv, qkv_bias), Pi.shape[1])
-    return F.linear(_join(decoupled_attention(w, Pi, mask, sizes)), proj, proj_bias)
+    w = split_heads(F.linear(x, qkv, qkv_bias), Pi.shape[1])
+    return F.linear(join_heads(decoupled_attention(w, Pi, mask, sizes)), proj, proj_bias)
 
 # %% ../../nbs/16_dmsa.ipynb #71eeb41a
 def _living_heads(mask, n):
@@ -120,6 +118,7 @@ def _living_heads(mask, n):
     k, h = max([1, *alive.sum(1).tolist()]), mask.shape[1]
     return alive.byte().topk(k).indices if 5*k*(n + 64) <= 4*h*n else None
 
+# %% ../../nbs/16_dmsa.ipynb #16aa0006
 def _rows(W, h, heads):
     "The rows `b kp ...` of a map `hp ...` that belong to each sample's own heads `b k`"
     return W.unflatten(0, (h, -1)).index_select(0, heads.flatten()).unflatten(0, heads.shape).flatten(1, 2)
@@ -136,7 +135,7 @@ def _update_of_living_heads(x, Pi, mask, qkv, proj, qkv_bias=None, proj_bias=Non
     w = x @ _rows(qkv, h, heads).mT
     if qkv_bias is not None: w = w + _rows(qkv_bias, h, heads).unsqueeze(1)
     Pi, mask = torch.take_along_dim(Pi, heads.unsqueeze(-1), 1), torch.where(mask == 0, 0., mask).gather(1, heads)
-    w = _join(decoupled_attention(_split(w, heads.shape[1]), Pi, mask, sizes))
+    w = join_heads(decoupled_attention(split_heads(w, heads.shape[1]), Pi, mask, sizes))
     return torch.baddbmm(x.new_zeros(()) if proj_bias is None else proj_bias, w, _rows(proj.mT, h, heads))
 
 # %% ../../nbs/16_dmsa.ipynb #9f0409c2
@@ -144,19 +143,15 @@ _activations = {'soft_threshold': soft_threshold, 'sigmoid': torch.sigmoid, 'rel
 
 def _check_options(num_heads, topk, sparsify, activation):
     "Raise `ValueError` unless the options of a `DMSA` fit together"
-    if sparsify not in ('subspace', 'token', 'both', None):
-        raise ValueError(f"sparsify must be 'subspace', 'token', 'both' or None, got {sparsify!r}")
-    if activation not in _activations:
-        raise ValueError(f'activation must be one of {sorted(_activations)}, got {activation!r}')
-    if topk is None: return
-    if not 1 <= topk <= num_heads: raise ValueError(f'topk must be between 1 and num_heads={num_heads}, got {topk}')
-    if sparsify not in ('subspace', 'both') or activation != 'soft_threshold':
-        raise ValueError(f'topk={topk} needs a soft threshold of subspaces, got {sparsify!r} with {activation!r}')
+    check_value('sparsify', sparsify, one_of('subspace', 'token', 'both', None))
+    check_value('activation', activation, one_of(*_activations))
+    ok = topk is None or 1 <= topk <= num_heads and sparsify in ('subspace', 'both') and activation == 'soft_threshold'
+    check_option(ok, 'topk', topk, f'1 … num_heads={num_heads}, and a soft threshold of subspaces')
 
 # %% ../../nbs/16_dmsa.ipynb #3fb852d1
-class DMSA(nn.Module):
+class DMSA(ProjectedAttention):
     "Decoupled membership-subspace attention: a learned membership, and subspaces that a threshold switches on and off."
-    sense = -1   # a step is meant to lower the variational rate
+    parts, sense = 1, -1   # one map; a step is meant to lower the variational rate
     def __init__(self,
         dim:int,                          # token width d; even if `rope`
         num_heads:int=8,                  # K, subspaces; divides dim
@@ -169,19 +164,11 @@ class DMSA(nn.Module):
         base:float=1e4,                   # of the rotary positions
         **block,                          # what timm's blocks hand to every attention layer
     ):
-        super().__init__()
-        self.dim, self.num_heads, self.head_dim, self.topk = dim, num_heads, check_heads(dim, num_heads), topk
+        super().__init__(dim, num_heads, qkv_bias, proj_drop=proj_drop)
         _check_options(num_heads, topk, sparsify, activation)
-        self.sparsify, self.activation, self.rope, self.base = sparsify, activation, rope, base
-        self.qkv = nn.Linear(dim, dim, bias=qkv_bias)          # rows k·p … k·p + p − 1 are S_kᵀ
+        self.topk, self.sparsify, self.activation, self.rope, self.base = topk, sparsify, activation, rope, base
         self.pi = nn.Linear(dim, num_heads, bias=False)        # w_k
-        self.proj = nn.Linear(dim, dim)
-        self.proj_drop = nn.Dropout(proj_drop)
         block_options(self, block)
-
-    def extra_repr(self):
-        "Its options."
-        return f'topk={self.topk}, sparsify={self.sparsify!r}, activation={self.activation!r}, rope={self.rope}' 
 
 # %% ../../nbs/16_dmsa.ipynb #f19387a8
 @patch
@@ -193,6 +180,7 @@ def _scores(self:DMSA, x, sizes, positions):
     if self.rope: return rotary_scores(x, self.pi.weight, self.base, positions)
     with no_autocast(x): return F.linear(widen(x), widen(self.pi.weight)).mT
 
+# %% ../../nbs/16_dmsa.ipynb #16aa0009
 @patch
 def _gates(self:DMSA, x, sizes, positions):
     "Membership `b h n`, and mask `b h` or None"
@@ -202,6 +190,30 @@ def _gates(self:DMSA, x, sizes, positions):
     if self.sparsify in ('token', None): return Pi, None
     gate = scores.mean(-1) if s is None else (scores*s).sum(-1) / s.sum(-1)      # no product: autocast would round it
     return Pi, soft_threshold(gate, self.topk) if self.activation == 'soft_threshold' else _activations[self.activation](gate)
+
+# %% ../../nbs/16_dmsa.ipynb #77f1f0e4
+def _bare(m:nn.Module)->bool:
+    "Is this linear map nothing but its weights?"
+    hooks = m._forward_hooks or m._forward_pre_hooks or m._backward_hooks or m._backward_pre_hooks
+    return type(m) is nn.Linear and not hooks and 'forward' not in m.__dict__
+
+# %% ../../nbs/16_dmsa.ipynb #16aa000a
+@patch
+def forward(self:DMSA,
+    x:Tensor,                    # tokens `b n d`
+    *,
+    sizes:Tensor|None=None,      # how many tokens each row stands for `b n`
+    positions:Tensor|None=None,  # where they are `b n`, real numbers; 0 … n − 1 unless given
+    attn_mask:None=None,         # timm's blocks hand it on; any mask is refused
+    is_causal:bool=False,        # as well
+)->Tensor:                       # the update `b n d`
+    "The update of the tokens."
+    refuse_mask(attn_mask, is_causal)
+    Pi, mask = self._gates(x, sizes, positions)
+    if not (_bare(self.qkv) and _bare(self.proj)):
+        return self._out(decoupled_attention(*self._heads(x), Pi, mask, sizes))
+    maps = self.qkv.weight, self.proj.weight, self.qkv.bias, self.proj.bias
+    return self.proj_drop(dmsa_update(x, Pi, mask, *maps, sizes))
 
 # %% ../../nbs/16_dmsa.ipynb #76da0eaa
 @patch
@@ -225,21 +237,17 @@ def mask(self:DMSA,
 
 # %% ../../nbs/16_dmsa.ipynb #d348153b
 @patch
-def bases(self:DMSA)->Tensor:
-    "The full space S in K parts `h d p`; a sample uses `mask·S`."
-    return rearrange(self.qkv.weight, '(h p) d -> h d p', h=self.num_heads)
-
-@patch
 def objective(self:DMSA,
     x:Tensor,                    # tokens `b n d`
     positions:Tensor|None=None,  # where they are `b n`
 )->Tensor:                       # nats `b`
     "Variational rate of each sample at its own membership and its own sparse subspaces (DMSA eq. 15)."
-    Pi, mask = self._gates(x, None, positions)
-    if mask is None: mask = torch.ones_like(Pi[..., 0])
-    Us = self.bases() * mask.to(x.dtype)[..., None, None]
-    return torch.stack([variational_rate(*sample) for sample in zip(x, Pi.mT.to(x.dtype), Us)])
+    Pi, mask = (t if t is None else t.to(x.dtype) for t in self._gates(x, None, positions))
+    if mask is None: mask = Pi.new_ones(Pi.shape[:2])
+    U = self.bases() * mask[..., None, None]
+    return torch.stack([variational_rate(*sample) for sample in zip(x, Pi.mT, U)])
 
+# %% ../../nbs/16_dmsa.ipynb #16aa000d
 @patch
 def token_kwargs(self:DMSA,
     x:Tensor,   # tokens before merging `b n d`
@@ -247,27 +255,3 @@ def token_kwargs(self:DMSA,
     "Rotary positions: a token that stands for several is where they are on average."
     if not self.rope: return {}
     return {'positions': (torch.arange(x.shape[1], device=x.device, dtype=widen(x[:0]).dtype), 'mean')}
-
-# %% ../../nbs/16_dmsa.ipynb #77f1f0e4
-def _bare(m:nn.Module)->bool:
-    "Is this linear map nothing but its weights?"
-    hooks = m._forward_hooks or m._forward_pre_hooks or m._backward_hooks or m._backward_pre_hooks
-    return type(m) is nn.Linear and not hooks and 'forward' not in m.__dict__
-
-@patch
-def forward(self:DMSA,
-    x:Tensor,                    # tokens `b n d`
-    *,
-    sizes:Tensor|None=None,      # how many tokens each row stands for `b n`
-    positions:Tensor|None=None,  # where they are `b n`, real numbers; 0 … n − 1 unless given
-    attn_mask:None=None,         # timm's blocks hand it on; any mask is refused
-    is_causal:bool=False,        # as well
-)->Tensor:                       # the update `b n d`
-    "The update of the tokens."
-    refuse_mask(attn_mask, is_causal)
-    Pi, mask = self._gates(x, sizes, positions)
-    if _bare(self.qkv) and _bare(self.proj):
-        maps = self.qkv.weight, self.proj.weight, self.qkv.bias, self.proj.bias
-        return self.proj_drop(dmsa_update(x, Pi, mask, *maps, sizes))
-    w = _split(self.qkv(x), self.num_heads)
-    return self.proj_drop(self.proj(_join(decoupled_attention(w, Pi, mask, sizes))))

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 from fastcore.basics import patch
-from ..numerics import check_sizes, check_tokens, no_autocast, refuse_mask, widen
+from ..numerics import check_option, check_sizes, check_tokens, no_autocast, refuse_mask, widen
 from ..rates import cholesky_plus_eye, rate_reduction
 
 # %% ../../nbs/10_redunet.ipynb #4f2a31ec
@@ -41,8 +41,7 @@ def compression_operators(
     eps:float=0.5,  # distortion ε (not ε²), > 0
 )->Tensor:          # C, one symmetric matrix for each group `... k d d`
     "Cʲ = α_j(I + α_jZᵀΠʲZ)⁻¹, α_j = d/n_jε²: the gradient of R_c(Z, Π) is Σ_j γ_j Πʲ Z Cʲ with γ_j = n_j/n."
-    if Pi.shape[-2:-1] != Z.shape[-2:-1]:
-        raise ValueError(f'Pi must be a membership ... {Z.shape[-2]} k, got {tuple(Pi.shape)}')
+    check_option(Pi.shape[-2:-1] == Z.shape[-2:-1], 'Pi', Pi.shape, f'a membership ... {Z.shape[-2]} k')
     return torch.stack([_ridge_inverse(Z, eps, w) for w in Pi.unbind(-1)], -3)
 
 # %% ../../nbs/10_redunet.ipynb #f4bae6ef
@@ -56,6 +55,7 @@ def _unrows(V:Tensor, like:Tensor, shift:int)->Tensor:
     if not shift: return V.view(like.shape)
     return torch.fft.ifftn(V.movedim((-2, -1), (0, 1)), dim=tuple(range(-shift, 0)), norm='ortho').real
 
+# %% ../../nbs/10_redunet.ipynb #10aa0005
 def _unit(Z:Tensor, shift:int)->Tensor:
     "Each feature divided by its length."
     return F.normalize(widen(Z), dim=tuple(range(-1 - shift, 0))).to(Z.dtype)
@@ -71,13 +71,9 @@ class ReduLayer(nn.Module):
         shift:int=0,     # 0: tokens `n d`; 1 or 2: signals `n c t` or images `n c h w` with all their circular shifts
     ):
         super().__init__()
-        if shift not in (0, 1, 2): raise ValueError(f'shift must be 0, 1 (signals) or 2 (images), got {shift!r}')
+        check_option(shift in (0, 1, 2), 'shift', shift, '0, 1 (signals) or 2 (images)')
         self.eta, self.lam, self.eps, self.shift = eta, lam, eps, shift
         for name in ('E', 'C', 'gamma'): self.register_parameter(name, None)
-
-    def extra_repr(self):
-        "Settings."
-        return f'eta={self.eta}, lam={self.lam}, eps={self.eps}, shift={self.shift}'
 
 # %% ../../nbs/10_redunet.ipynb #39adfb70
 @patch
@@ -87,11 +83,10 @@ def fit(self:ReduLayer,
     labels:Tensor,  # classes 0 … k−1 `n`, each of them present
 ):
     "Set the operators to those of the labelled features; returns the layer."
-    if Z.dim() != 2 + self.shift or labels.shape != Z.shape[:1]:
-        given = f'{tuple(Z.shape)}, {tuple(labels.shape)}'
-        raise ValueError(f'expected features n d, n c t or n c h w by shift and n labels, got {given}')
+    fit = Z.dim() == 2 + self.shift and labels.shape == Z.shape[:1]
+    check_option(fit, 'shapes', (Z.shape, labels.shape), 'features n d, n c t or n c h w by shift, and n labels')
     classes = labels.unique().tolist()
-    if classes != [*range(len(classes))]: raise ValueError(f'labels must be 0 … k−1, none missing, got {classes}')
+    check_option(classes == [*range(len(classes))], 'labels', classes, '0 … k−1, none missing')
     V, w, shifts = _rows(widen(Z), self.shift), Z.new_ones(len(Z)), Z[0, 0].numel()
     E = _ridge_inverse(V, self.eps, w, shifts)
     C = torch.stack([_ridge_inverse(V[..., labels == j, :], self.eps, w[labels == j], shifts) for j in classes])
@@ -100,6 +95,7 @@ def fit(self:ReduLayer,
         setattr(self, name, nn.Parameter(t.to(Z.dtype).contiguous()))
     return self
 
+# %% ../../nbs/10_redunet.ipynb #10aa0008
 @patch
 def matrices(self:ReduLayer)->tuple:
     "E `d d`, Cʲ `k d d`; for signals complex, one for each frequency: `*f c c`, `k *f c c`, f = `t` or `h w`."
@@ -107,6 +103,7 @@ def matrices(self:ReduLayer)->tuple:
     E, C = widen(self.E), widen(self.C)
     return (torch.view_as_complex(E), torch.view_as_complex(C)) if self.shift else (E, C)
 
+# %% ../../nbs/10_redunet.ipynb #10aa000a
 @patch
 def _load_from_state_dict(self:ReduLayer, state, prefix, *args):
     "A layer without operators takes their shapes from the state dict."
@@ -121,11 +118,12 @@ def _residuals(self:ReduLayer, Z):
     "Rows `*f n c` of the features, CʲV `k *f n c`, and their lengths over all frequencies, ‖Cʲz‖ `k n`."
     E, C = self.matrices()
     found, made = (Z.shape[1:] if self.shift else Z.shape[-1:]), (E.shape[-1], *E.shape[:-2])
-    if found != made: raise ValueError(f'expected features of {made}, as in fit, got {tuple(Z.shape)}')
+    check_option(found == made, 'features', Z.shape, f'features of {made}, as in fit')
     V = _rows(widen(Z), self.shift)
     R = V.unsqueeze(0) @ C.to(V.dtype)
     return V, R, torch.linalg.vector_norm(R, dim=(*range(1, R.dim() - 2), -1))
 
+# %% ../../nbs/10_redunet.ipynb #10aa000c
 @patch
 def _step(self:ReduLayer, Z, Pi=None):
     "η(Ez − Σ γ_jπ_jCʲz), with a given membership `k n` or the soft one"
@@ -136,13 +134,6 @@ def _step(self:ReduLayer, Z, Pi=None):
         return self.eta * _unrows(V @ self.matrices()[0].to(V.dtype) - (w * R).sum(0), Z, self.shift)
 
 # %% ../../nbs/10_redunet.ipynb #7e0e1be9
-@patch
-def transform(self:ReduLayer,
-    Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
-)->Tensor:     # the same shape, each feature of unit length
-    "The next features: each plus its update, divided by its length."
-    return _unit(Z + self._step(Z), self.shift).to(Z.dtype)
-
 @patch
 def forward(self:ReduLayer,
     x:Tensor,                # tokens `b n d`, or signals `n c t`, `n c h w`
@@ -156,6 +147,14 @@ def forward(self:ReduLayer,
     if sizes is not None: check_sizes(sizes, x)
     return self._step(x).to(x.dtype)
 
+# %% ../../nbs/10_redunet.ipynb #10aa000f
+@patch
+def transform(self:ReduLayer,
+    Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
+)->Tensor:     # the same shape, each feature of unit length
+    "The next features: each plus its update, divided by its length."
+    return _unit(Z + self._step(Z), self.shift).to(Z.dtype)
+
 # %% ../../nbs/10_redunet.ipynb #67c0a4e1
 @patch
 def membership(self:ReduLayer,
@@ -166,6 +165,7 @@ def membership(self:ReduLayer,
     Pi = (-self.lam * self._residuals(x)[-1]).softmax(0)
     return Pi.view(-1, *x.shape[:-1 - self.shift]).movedim(0, -2)
 
+# %% ../../nbs/10_redunet.ipynb #10aa0012
 @patch
 def predict(self:ReduLayer,
     Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
@@ -174,6 +174,7 @@ def predict(self:ReduLayer,
     norms = self._residuals(Z)[-1]
     return (self.gamma.to(norms.dtype).unsqueeze(-1) * norms).argmin(0).view(Z.shape[:-1 - self.shift])
 
+# %% ../../nbs/10_redunet.ipynb #10aa0014
 @patch
 def bases(self:ReduLayer)->Tensor|None:
     "Orthonormal directions of each class `k d p`, p = d // k: the strongest of its features; None for signals."
@@ -213,31 +214,37 @@ class ReduNet(nn.Module):
         self.head.fit(X, labels)
         return self
 
-    def trajectory(self,
-        Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
-    ):             # yields depth + 1 tensors of the same shape
-        "The features before the first layer (of unit length) and after each one."
-        X = _unit(Z, self.head.shift)
+# %% ../../nbs/10_redunet.ipynb #10aa0016
+@patch
+def trajectory(self:ReduNet,
+    Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
+):             # yields depth + 1 tensors of the same shape
+    "The features before the first layer (of unit length) and after each one."
+    X = _unit(Z, self.head.shift)
+    yield X
+    for layer in self.layers:
+        X = layer.transform(X)
         yield X
-        for layer in self.layers:
-            X = layer.transform(X)
-            yield X
 
-    def forward(self,
-        Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
-    )->Tensor:     # the same shape
-        "The features after the last layer."
-        for X in self.trajectory(Z): pass
-        return X
+# %% ../../nbs/10_redunet.ipynb #10aa0018
+@patch
+def forward(self:ReduNet,
+    Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
+)->Tensor:     # the same shape
+    "The features after the last layer."
+    for X in self.trajectory(Z): pass
+    return X
 
-    def transform(self,
-        Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
-    )->Tensor:     # the same shape
-        "The features after the last layer, without a gradient."
-        with torch.no_grad(): return self(Z)
+@patch
+def transform(self:ReduNet,
+    Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
+)->Tensor:     # the same shape
+    "The features after the last layer, without a gradient."
+    with torch.no_grad(): return self(Z)
 
-    def predict(self,
-        Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
-    )->Tensor:     # class of each `... n`
-        "The nearest subspace of the transformed features."
-        return self.head.predict(self.transform(Z))
+@patch
+def predict(self:ReduNet,
+    Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
+)->Tensor:     # class of each `... n`
+    "The nearest subspace of the transformed features."
+    return self.head.predict(self.transform(Z))

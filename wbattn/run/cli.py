@@ -208,14 +208,14 @@ wbattn_predict = command(predict_images, 'wbattn_predict', _print_answers, """  
 def explain_run(
     checkpoint:str,      # a run directory, a checkpoint of a run, or a file as published for ToST, CRATE or XCiT
     image:str,           # a picture
-    out:str=None,        # file to write, .html or .png (default: explain-<image>.html beside the weights)
+    out:str=None,        # file to write, .html (default: explain-<image>.html beside the weights)
     **kwargs             # of evaluate_run
 )->Path:                 # the file
     "Write a report of what a model does with a picture: prediction, rates, memberships, attention, subspaces, spectra."
 
 wbattn_explain = command(explain_run, 'wbattn_explain', lambda page: print(f"report: {page}"),
                          """  wbattn_explain runs/mine photo.jpg
-  wbattn_explain tost_small.pth photo.jpg --arch wb_tost_small_patch16_224 --out report.png
+  wbattn_explain tost_small.pth photo.jpg --arch wb_tost_small_patch16_224 --out report.html
   wbattn_explain runs/mine photo.jpg --merge r=40
 """)
 

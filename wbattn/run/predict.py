@@ -16,8 +16,7 @@ from fastai.data.core import DataLoaders
 from fastai.data.transforms import get_image_files
 from fastcore.basics import listify
 from ..data import check_options, dls_args, get_dls, read_image, real_accuracy, real_labels
-from ..look import RECORDS, MissingQuantity, explain, membership_maps
-from ..look.merged import merge_figure
+from ..look import RECORDS, MissingQuantity, explain, membership_maps, merge_figure
 from ..models.merging import TokenMerger
 from ..numerics import known
 from .runs import as_given, pick_device, predictions, read_pretrained, save_figure, scores

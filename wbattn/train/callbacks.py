@@ -21,11 +21,12 @@ from fastai.metrics import accuracy, top_k_accuracy
 from fastai.torch_core import find_bs, num_distrib, rank_distrib, to_detach
 from fastcore.basics import store_attr
 from fastprogress.fastprogress import format_time
-from functools import partial
 from timm.data import Mixup
 from timm.loss import BinaryCrossEntropy
 from timm.utils import ModelEmaV3, unwrap_model
-from ..losses import RateReductionLoss
+from torchvision.transforms import v2
+from ..losses import RateReductionLoss, SimDINOLoss
+from .probes import head_input
 from .recipes import Recipe
 
 # %% ../../nbs/55_callbacks.ipynb #8e99c19a
@@ -61,13 +62,42 @@ class LossTerm(Callback):
 class RateLoss(LossTerm):
     "−ΔR of the features that the head reads."
     def __init__(self,
+        weight=1.,   # of −ΔR
         probe=False, # cut the head's gradient off: the features learn by −ΔR alone
-    ): self.probe, self.rate = probe, RateReductionLoss()
-    def before_fit(self): self.hook = unwrap_model(self.model).get_classifier().register_forward_pre_hook(self._keep)
-    def _keep(self, head, inputs):
-        self.features = inputs[0]
-        return (inputs[0].detach(),) if self.probe else None
-    def term(self): return self.rate(self.features, self.y)
+    ): self.weight, self.probe, self.rate = weight, probe, RateReductionLoss()
+    def before_fit(self):
+        def keep(head, inputs): # no method, since copies of the model would copy its object, and the Learner with it
+            self.features = inputs[0]
+            return (inputs[0].detach(),) if self.probe else None
+        self.hook = unwrap_model(self.model).get_classifier().register_forward_pre_hook(keep)
+    def term(self): return self.weight*self.rate(self.features, self.y)
+
+# %% ../../nbs/55_callbacks.ipynb #697d084b
+def crops(
+    x,     # images `b c h w`
+    side,  # height and width of the crops
+    scale, # smallest and largest share of the image that a crop shows
+    count=2, # crops of each image
+):         # `count*b c side side`
+    "Random crops of each image."
+    crop = v2.RandomResizedCrop(side, scale)
+    return torch.stack([crop(o) for _ in range(count) for o in x])
+
+class SimDINO(RateLoss):
+    "Agreement of crops with the averaged weights, and their coding rate."
+    def __init__(self):
+        super().__init__(probe=True)
+        self.rate = SimDINOLoss()
+    def before_fit(self):
+        if not hasattr(self.learn, 'ema'): raise ValueError("loss=simdino needs a teacher, such as model_ema_decay=0.99")
+        if hasattr(self.learn, 'token_labels'): raise ValueError("loss=simdino uses no labels; expected token_labels=0")
+        super().before_fit()
+    def term(self):
+        x, model = self.x.as_subclass(torch.Tensor), unwrap_model(self.model)
+        wide, narrow = crops(x, x.shape[-1], (.4, 1.)), crops(x, x.shape[-1]//2, (.1, .4))
+        with torch.no_grad(): teacher = head_input(self.ema.avg.module, wide)
+        student = torch.cat([head_input(model, wide), head_input(model, narrow)])
+        return self.rate(student.unflatten(0, (4, -1)), teacher.unflatten(0, (2, -1)))
 
 # %% ../../nbs/55_callbacks.ipynb #0fd47766
 def _cross_entropy(recipe): return TargetLoss(label_smoothing=recipe.smoothing)
@@ -76,8 +106,9 @@ def _binary(recipe): return BinaryCrossEntropy(smoothing=recipe.smoothing)
 LOSSES = {
     'ce': (_cross_entropy, []),
     'bce': (_binary, []),
-    'ce+rate': (_cross_entropy, [RateLoss]),
-    'mcr2': (_cross_entropy, [partial(RateLoss, probe=True)])} # `loss` of a recipe → its function; callbacks beside it
+    'ce+rate': (_cross_entropy, [lambda recipe: RateLoss(recipe.rate_weight)]),
+    'mcr2': (_cross_entropy, [lambda recipe: RateLoss(probe=True)]),
+    'simdino': (_cross_entropy, [lambda recipe: SimDINO()])} # `loss` of a recipe → its function; callbacks beside it
 
 # %% ../../nbs/55_callbacks.ipynb #cde5c6da
 def token_loss(
@@ -133,8 +164,8 @@ class Compile(Callback):
     "Compile the model for the time of a fit."
     order, remove_on_fetch = -2, True # on its device, but not yet wrapped
     def __init__(self,
-        backend='inductor', # of torch.compile
-    ): self.backend = backend
+        backend=True, # of torch.compile; True: its own choice
+    ): self.backend = 'inductor' if backend is True else backend
     def before_fit(self): self.model.compile(backend=self.backend)
     def after_fit(self): unwrap_model(self.model)._compiled_call_impl = None # torch has no public way back
 
@@ -319,6 +350,9 @@ class Speed(Callback):
         print(f"epoch {self.epoch + 1}/{self.n_epoch}  {what}  {self.rate:.0f} images/s  left {format_time(left)}", flush=True)
 
 # %% ../../nbs/55_callbacks.ipynb #9f38f2a0
+OPTIONS = dict(token_labels=TokenLabels, clip_grad=GradientClip, torchcompile=Compile,
+               channels_last=lambda on: ChannelsLast()) # field of a recipe, unless 0 or False → a callback of its value
+
 def recipe_cbs(
     recipe:Recipe,   # what it asks for
     num_classes:int, # of the data
@@ -327,13 +361,10 @@ def recipe_cbs(
 )->list:
     "The callbacks that a recipe asks for."
     r, amp = recipe, amp_mode(recipe.amp, device)
-    asked = [
-        (r.token_labels,      lambda: TokenLabels(r.token_labels)),
-        (r.mixup or r.cutmix, lambda: Mix(r, num_classes)),
-        (r.grad_accum_steps > 1, lambda: Accumulate(bs*r.grad_accum_steps)),
-        (r.clip_grad,         lambda: GradientClip(r.clip_grad)),
-        (r.model_ema_decay,   lambda: EMA(r.model_ema_decay, r.model_ema_warmup, r.ema_final)),
-        (r.channels_last,     ChannelsLast),
-        (r.torchcompile,      lambda: Compile('inductor' if r.torchcompile is True else r.torchcompile)),
-        (amp,                 lambda: Amp(amp))]
-    return [make() for make in LOSSES[r.loss][1]] + [make() for wanted, make in asked if wanted]
+    cbs = [make(r) for make in LOSSES[r.loss][1]]
+    cbs += [make(getattr(r, k)) for k, make in OPTIONS.items() if getattr(r, k)]
+    if r.mixup or r.cutmix: cbs.append(Mix(r, num_classes))
+    if r.grad_accum_steps > 1: cbs.append(Accumulate(bs*r.grad_accum_steps))
+    if r.model_ema_decay: cbs.append(EMA(r.model_ema_decay, r.model_ema_warmup, r.ema_final))
+    if amp: cbs.append(Amp(amp))
+    return cbs

@@ -6,19 +6,14 @@
 __all__ = ['calibrate', 'learn_correction']
 
 # %% ../../nbs/59_correct.ipynb #6fd91167
-from contextlib import nullcontext
-from functools import partial
-import torch
-import torch.nn.functional as F
-from fastai.callback.core import Callback
-from fastai.callback.schedule import ParamScheduler, SchedCos
-from fastai.learner import Learner
-from fastai.losses import CrossEntropyLossFlat
-from fastai.optimizer import Adam
+import torch, torch.nn.functional as F
+from timm.optim import create_optimizer_v2
 from torch import Tensor
+from torch.optim.lr_scheduler import CosineAnnealingLR
 from ..models.corrections import Correction, queries_keys_values
 from ..models.layers import second_half
 from ..models.merging import MergePlan, MergeState, TokenMerger, _arch
+from ..numerics import check_value, one_of
 
 # %% ../../nbs/59_correct.ipynb #c12102de
 def pair_distortion(
@@ -30,11 +25,11 @@ def pair_distortion(
     scale:float,     # factor of q·k
 )->tuple:            # sum over ordered pairs of rows in one slot `h`; how many pairs
     "How much the scores of merged pairs move, added up."
-    b, i, j = (plan.assign.unsqueeze(1) == plan.assign.unsqueeze(2)).nonzero().unbind(1)
-    b, i, j = b[i != j], i[i != j], j[i != j]
-    slot = plan.assign[b, i]
-    delta = (q[b, :, i]*k[b, :, j] - q_m[b, :, slot]*k_m[b, :, slot]).sum(-1)*scale
-    return delta.sum(0), len(b)
+    q, k, q_m, k_m = (t.transpose(1, 2) for t in (q, k, q_m, k_m))
+    size = plan.sizes().unsqueeze(-1)
+    pairs = size*(size - 1)
+    apart = (plan.sum(q)*plan.sum(k)).sum(-1) - plan.sum((q*k).sum(-1))
+    return (apart - pairs*(q_m*k_m).sum(-1)).sum((0, 1))*scale, int(pairs.sum())
 
 # %% ../../nbs/59_correct.ipynb #34a664be
 def _distortions(merger, x):
@@ -57,19 +52,15 @@ def calibrate(
     batches,               # images `b c h w`, or tuples of images and labels: a loader without augmentation
 )->Correction:             # the merger's correction, fitted
     "Measure the mean distortion of each layer and head."
-    c, was = merger.correction, merger.training
-    if c.kind != 'shac':
-        raise ValueError(f"calibrate fits S-HAC, the merger has {c.kind!r}; make it with correction='shac'")
+    c = merger.eval().correction
+    check_value('correction', c.kind, one_of('shac'))
     c.distortion.zero_()                                   # measured under proportional attention
     total, pairs = torch.zeros(c.depth, c.heads, dtype=torch.float64), torch.zeros(c.depth, 1)
-    merger.eval()
-    try:
-        for x in batches:
-            x = (x[0] if isinstance(x, (tuple, list)) else x).as_subclass(Tensor)
-            for layer, s, n in _distortions(merger, x.to(c.distortion.device)):
-                total[layer] += s.cpu()
-                pairs[layer] += n
-    finally: merger.train(was)
+    for x in batches:
+        x = (x[0] if isinstance(x, (tuple, list)) else x).as_subclass(Tensor)
+        for layer, s, n in _distortions(merger, x.to(c.distortion.device)):
+            total[layer] += s.cpu()
+            pairs[layer] += n
     if pairs.sum() == 0:
         raise ValueError('no pair of tokens merged: calibration needs images, and r > 0 in a layer that is not the last')
     c.distortion.copy_(total/pairs.clamp_min(1))
@@ -77,48 +68,34 @@ def calibrate(
     return c
 
 # %% ../../nbs/59_correct.ipynb #21588de0
-class DistillTargets(Callback):
-    "Keeps the model in evaluation mode; if asked to, puts the predictions of the unmerged model in the labels' place."
-    order = 10
-    def __init__(self,
-        replace:bool, # labels by predictions?
-    ): self.replace = replace
-    def before_train(self): self.learn.model.model.eval()
-    def before_batch(self):
-        if not self.replace: return
-        with torch.no_grad(): self.learn.yb = (self.learn.model.model(*self.xb).as_subclass(Tensor).log_softmax(-1),)
-
 def divergence(
-    pred:Tensor,   # logits of the merged model `b c`
-    target:Tensor, # log-probabilities of the unmerged one
-)->Tensor:         # nats an image
+    pred:Tensor,     # logits of the merged model `b c`
+    unmerged:Tensor, # logits of the unmerged one
+)->Tensor:           # nats an image
     "KL(unmerged, merged), the mean over images."
-    return F.kl_div(pred.as_subclass(Tensor).log_softmax(-1), target, log_target=True, reduction='batchmean')
+    return F.kl_div(pred.log_softmax(-1), unmerged.log_softmax(-1), log_target=True, reduction='batchmean')
 
 # %% ../../nbs/59_correct.ipynb #9663da8e
 def learn_correction(
-    merger:TokenMerger,    # with correction='lhac' or 'lhac-d'
-    dls,                   # fastai DataLoaders of images and labels
-    epochs:int=1,          # passes over the training part
-    target:str='model',    # 'model': the unmerged model's predictions; 'labels': cross-entropy with smoothing 0.1
-    progress:bool=True,    # show a bar
-)->Learner:                # that trained: its recorder has the losses
+    merger:TokenMerger, # with correction='lhac' or 'lhac-d'
+    batches,            # a loader of images and labels
+    epochs:int=1,       # passes over it
+    target:str='model', # 'model': the unmerged model's predictions; 'labels': cross-entropy with smoothing 0.1
+)->Correction:          # the merger's correction, fitted
     "Train the merger's L-HAC through the merged model; the model's own weights stay."
-    c = merger.correction
-    if not c.kind.startswith('lhac'):
-        raise ValueError(f"learn_correction trains L-HAC, the merger has {c.kind!r}; "
-                         "make it with correction='lhac' or 'lhac-d'")
-    if target not in ('model', 'labels'): raise ValueError(f"target must be 'model' or 'labels', got {target!r}")
-    loss = divergence if target == 'model' else CrossEntropyLossFlat(label_smoothing=.1)
-    learn = Learner(dls, merger, loss_func=loss, opt_func=partial(Adam, decouple_wd=True), wd=.05,
-        cbs=[DistillTargets(target == 'model'), ParamScheduler({'lr': SchedCos(1e-2, 1e-6)})],
-        splitter=lambda m: list(c.parameters()))
-    trained = [p for p in merger.model.parameters() if p.requires_grad]
-    for p in trained: p.requires_grad_(False)
-    try:
-        with learn.no_logging(), nullcontext() if progress else learn.no_bar(): learn.fit(epochs)
-    finally:
-        for p in trained: p.requires_grad_(True)
-    c.fitted = dict(arch=_arch(merger.model), r=list(merger.rs))
-    merger.eval()
-    return learn
+    c, unmerged = merger.eval().correction, torch.no_grad()(merger.model)
+    check_value('correction', c.kind, one_of('lhac', 'lhac-d'))
+    check_value('target', target, one_of('model', 'labels'))
+    weights = list(c.train().parameters())
+    opt = create_optimizer_v2(c, 'adamw', lr=1e-2, weight_decay=.05, betas=(.9, .99), eps=1e-5)
+    schedule = CosineAnnealingLR(opt, epochs*len(batches), 1e-6)
+    for b in (b for _ in range(epochs) for b in batches):
+        x, y = (o.as_subclass(Tensor).to(weights[0].device) for o in b)
+        if target == 'model': loss = divergence(merger(x), unmerged(x))
+        else: loss = F.cross_entropy(merger(x), y, label_smoothing=.1)
+        opt.zero_grad()
+        loss.backward(inputs=weights)
+        opt.step()
+        schedule.step()
+    c.eval().fitted = dict(arch=_arch(merger.model), r=list(merger.rs))
+    return c

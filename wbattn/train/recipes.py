@@ -21,7 +21,7 @@ _share = (lambda v: 0 <= v <= 1), "in [0, 1]"
 RULES = {name: rule for names, rule in (
     ('epochs bs grad_accum_steps', whole()), ('lr_base_size threads', whole(0)),
     ('lr', _positive), ('wd warmup_epochs warmup_lr min_lr', _number),
-    ('token_labels mixup cutmix clip_grad', _number), ('layer_decay', SHARE),
+    ('rate_weight token_labels mixup cutmix clip_grad', _number), ('layer_decay', SHARE),
     ('warmup smoothing mixup_prob mixup_switch_prob model_ema_decay', _share),
     ('sched', one_of('one_cycle', 'cosine', 'linear', 'inverse_sqrt')),
     ('amp', one_of('auto', 'bf16', 'fp16', 'none'))) for name in names.split()} # what a field may hold
@@ -60,7 +60,8 @@ class Recipe:
     moms:tuple=(0.95, 0.85, 0.95) # β1 at the start, at the highest learning rate, at the end of 'one_cycle'
     opt_betas:tuple=(0.9, 0.99) # β1 and β2; without betas, β1 is the momentum
     opt_eps:float=1e-5          # ε of an optimiser that has one
-    loss:str='ce'               # a row of `LOSSES`: 'ce', 'bce', 'ce+rate', 'mcr2'
+    loss:str='ce'               # a row of `LOSSES`: 'ce', 'bce', 'ce+rate', 'mcr2', 'simdino'
+    rate_weight:float=1.        # of −ΔR beside cross-entropy, in 'ce+rate'
     smoothing:float=0.1         # of the labels, in [0, 1)
     token_labels:float=0.       # weight of the loss of tokens, where the data have masks, 0: none
     mixup:float=0.              # α of mixup's Beta distribution, 0: none
@@ -196,11 +197,6 @@ for _names, _arch, *_row in _arena:
                    sched='linear', threads=1)
 
 # %% ../../nbs/50_recipes.ipynb #909a9463
-def _fits(key, what, arch):
-    "Is the recipe `key` for this data and architecture?"
-    data, _, family = key.partition('/')
-    return data == what and (not family or f'{arch}_'.startswith(f'{family}_'))
-
 def get_recipe(
     data:str,       # name of a data set
     arch:str=None,  # architecture
@@ -212,8 +208,9 @@ def get_recipe(
     "The recipe for a data set and architecture, with changes."
     begin = f'{variant}:' if variant else ''
     wanted = [f'{begin}finetune-{data}', f'{begin}finetune'] if finetune else [f'{begin}{data}']
+    def fits(key, what): return key == what or f'{what}/{arch}_'.startswith(f'{key}_') and '/' in key
     longest_first = sorted(RECIPES, key=len, reverse=True)
-    found = [k for what in wanted for k in longest_first if _fits(k, what, arch or '')]
+    found = [k for what in wanted for k in longest_first if fits(k, what)]
     if variant and not found:
         have = ', '.join(k for k in RECIPES if ':' in k)
         raise ValueError(f"no recipe {wanted[-1]!r} for {arch}; there are: {have}")
