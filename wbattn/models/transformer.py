@@ -18,14 +18,15 @@ from timm.models.xcit import ClassAttentionBlock, PositionalEncodingFourier, Xci
 from torch import Tensor, nn
 from ..numerics import check_option, known
 from ..ops.dmsa import DMSA
-from ..ops.attention import ISTA, MSSA, SoftmaxAttention, XCA
+from ..ops.attention import ISTA, MSSA, ODL, SoftmaxAttention, XCA
+from ..ops.cbsa import CBSA
 from ..ops.eca import ECAttention
 from ..ops.tssa import TSSA
 from wbattn.models.layers import (Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed, TimmModel, check_sizes,
     rename)
 
 # %% ../../nbs/31_transformer.ipynb #c6bc8939
-attn_layers = dict(eca=ECAttention, tssa=TSSA, dmsa=DMSA, mssa=MSSA, softmax=SoftmaxAttention, xca=XCA)
+attn_layers = dict(eca=ECAttention, tssa=TSSA, dmsa=DMSA, mssa=MSSA, cbsa=CBSA, softmax=SoftmaxAttention, xca=XCA)
 
 def _token_mlp(
     dim:int,        # width of a token
@@ -36,7 +37,7 @@ def _token_mlp(
     check_option(ratio*dim >= 1, 'mlp_ratio', ratio, f'at least 1/{dim}')
     return Mlp(dim, int(dim*ratio), bias=bias)
 
-mlp_layers = dict(mlp=_token_mlp, ista=ISTA, none=None)
+mlp_layers = dict(mlp=_token_mlp, ista=ISTA, odl=ODL, none=None)
 
 # %% ../../nbs/31_transformer.ipynb #3dcb995a
 def block_halves(
@@ -259,7 +260,9 @@ def prune_intermediate_layers(self:WhiteBoxTransformer,
 # %% ../../nbs/31_transformer.ipynb #d9171a3e
 published_names = (
     (r'^pos_embeder\.', 'pos_embed.'),
-    (r'\.to_out\.0\.', '.proj.'),
+    (r'\.fn\.proj\.', '.fn.qkv.'),                     # CBSA's codes; its way back is to_out without a number
+    (r'\.to_out\.(0\.)?', '.proj.'),
+    (r'^to_patch_embedding\.proj\.', 'patch_embed.proj.'),
     (r'\.PI_linear\.', '.pi.'),
     (r'^(blocks\.\d+)\.gamma([12])$', r'\1.ls\2.gamma'),
     (r'^to_patch_embedding\.1\.', 'patch_embed.norm1.'),
