@@ -169,18 +169,32 @@ export function cost(data) {
   return s.box;
 }
 
-// Buttons that show the claims of one verdict only, or all.
+// Buttons that show the claims of one paper, of one verdict, or all; papers that have none of them step back.
 export function verdicts(names) {
-  const rows = () => [...document.querySelectorAll('main table tr')].filter(r => r.querySelector('.verdict'));
-  const buttons = ['all', ...names].map(name => {
-    const b = el('button', {class: 'btn btn-sm btn-outline-secondary', type: 'button'}, name);
-    b.addEventListener('click', () => {
-      for (const r of rows()) r.style.display = name == 'all' || r.querySelector('.verdict').textContent == name ? '' : 'none';
-      for (const other of buttons) other.classList.toggle('active', other == b);
-    });
+  const rows = [...document.querySelectorAll('main table tr')].filter(r => r.querySelector('.verdict'));
+  const verdict = r => r.querySelector('.verdict').textContent, section = r => r.closest('section'), paper = r => section(r).querySelector('h3').textContent;
+  const chosen = {paper: 'all', verdict: 'all'}, of = {paper, verdict}, told = el('p', {role: 'status'});
+  const fits = (r, kinds) => kinds.every(k => chosen[k] == 'all' || of[k](r) == chosen[k]), groups = [];
+  const update = () => {
+    for (const r of rows) r.style.display = fits(r, ['paper', 'verdict']) ? '' : 'none';
+    for (const e of new Set(rows.map(section))) e.style.display = rows.some(r => section(r) == e && !r.style.display) ? '' : 'none';
+    for (const [kind, name, b] of groups) {
+      const other = kind == 'paper' ? 'verdict' : 'paper', n = rows.filter(r => fits(r, [other]) && (name == 'all' || of[kind](r) == name)).length;
+      b.textContent = `${name} ${n}`;
+      b.classList.toggle('active', chosen[kind] == name);
+      b.setAttribute('aria-pressed', chosen[kind] == name);
+    }
+    told.textContent = `${rows.filter(r => !r.style.display).length} of ${rows.length} claims`;
+  };
+  const buttons = (kind, values) => el('div', {class: 'ask choose', role: 'group', 'aria-label': kind}, ...['all', ...values].map(name => {
+    const b = el('button', {class: 'btn btn-sm btn-outline-primary', type: 'button'});
+    b.addEventListener('click', () => { chosen[kind] = name; update(); });
+    groups.push([kind, name, b]);
     return b;
-  });
-  return el('div', {class: 'ask'}, ...buttons);
+  }));
+  const box = el('div', {}, buttons('paper', [...new Set(rows.map(paper))]), buttons('verdict', names), told);
+  update();
+  return box;
 }
 
 // Where these figures run, their still pictures are not needed.
@@ -211,6 +225,34 @@ export function moving(data) {
     cross(f, l);
     return [el('div', {class: 'ask'}, svg, f.svg), legend({head: ['rate', 'in nats', 'at layer 0'], body: [[COLORS[1], 'R, all tokens: large is good', R],
       [COLORS[0], 'R of each group, summed: small is good', Rc], ['currentColor', 'ΔR, their difference', reduction]].map(([c, k, v]) => [c, k, v[l].toFixed(1), v[0].toFixed(1)])})];
+  });
+  s.update();
+  return s.box;
+}
+
+// 5. A picture whose patches merge: regions in their mean colours, the tokens that are left, and what they cost.
+export function merging(data) {
+  let s;
+  const ask = () => s.update(), g = data.grid, p = data.side/g, [whole] = data.frames, layers = [...whole.tokens.keys()];
+  const r = slider('tokens merged in each layer, r', data.frames.map(f => f.r), 5, String, ask);
+  const layer = slider('after layer', layers, layers.length - 1, v => `${v + 1} of ${layers.length}`, ask);
+  const rgb = c => `rgb(${c.map(Math.round).join(',')})`, million = v => (v/1e6).toFixed(1);
+  const square = (cells, n, color, title) => {
+    const side = Math.min(290, (room() - 24)/2), svg = draw('svg', {viewBox: `0 0 ${n} ${n}`, width: side, height: side, role: 'img', 'aria-label': title, 'shape-rendering': 'crispEdges'});
+    svg.append(draw('title', {}, title), ...cells.map((c, i) => draw('rect', {x: i % n, y: Math.floor(i/n), width: 1.02, height: 1.02, fill: rgb(color(c))})));
+    return svg;
+  };
+  const original = square(data.pixels, data.side, c => c, 'Three digits on a hill');
+  s = shell([r, layer], () => {
+    const f = data.frames[r.index], source = f.sources[layer.value], tokens = f.tokens[layer.value], sums = new Map();
+    data.pixels.forEach((c, i) => {
+      const t = source[Math.floor(Math.floor(i/data.side)/p)*g + Math.floor(i % data.side/p)], sum = sums.get(t) || [0, 0, 0, 0];
+      sums.set(t, [...c.map((v, k) => sum[k] + v), sum[3] + 1]);
+    });
+    const regions = square(source, g, t => sums.get(t).slice(0, 3).map(v => v/sums.get(t)[3]), `The same picture in ${tokens} regions`);
+    const borders = source.map((t, i) => (i % g < g - 1 && source[i + 1] != t ? `M${i % g + 1} ${Math.floor(i/g)}v1` : '') + (i + g < source.length && source[i + g] != t ? `M${i % g} ${Math.floor(i/g) + 1}h1` : ''));
+    regions.append(draw('path', {d: borders.join('') || 'M0 0', stroke: '#FFCC00', 'stroke-width': .1, fill: 'none'}));
+    return [el('div', {class: 'ask'}, original, regions), el('p', {}, `${tokens} of ${g*g} tokens; in all ${million(f.macs)} million multiply-adds (without merging ${million(whole.macs)}); the score of the large digit is ${(100*f.score).toFixed(1)} %.`)];
   });
   s.update();
   return s.box;

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from wbattn.ops.basis import cholesky_basis, ridge_project, sketch
     from wbattn.ops.eca import Compress, ECAttention, Expand, compress, eca_membership, expand
     from wbattn.ops.dmsa import DMSA, soft_threshold
-    from wbattn.ops.attention import ISTA, MSSA, SoftmaxAttention, XCA, subspace_attention
+    from wbattn.ops.attention import ISTA, MSSA, ODL, SoftmaxAttention, XCA, subspace_attention
+    from wbattn.ops.cbsa import CBSA
     from wbattn.models import create, list_models, load_model, save_model
     from wbattn.losses import CodingRateLoss, RateReductionLoss, SimDINOLoss
     from wbattn.models.merging import MergePlan, TokenMerger, bipartite_plan, window_plan

@@ -310,7 +310,7 @@ def region_picture(
     means, source = (t.repeat_interleave(side, 0).repeat_interleave(side, 1) for t in (means, source))
     border = (source.diff(dim=0, prepend=source[:1]) != 0) | (source.diff(dim=1, prepend=source[:, :1]) != 0)
     means[border] = torch.tensor([1., .8, 0.]).to(means)
-    return means.numpy()
+    return means.clip(0, 1).numpy()
 
 # %% ../../nbs/62_plots.ipynb #1e481cf0
 def merge_figure(

@@ -81,13 +81,11 @@ class StepScheduler(ParamScheduler):
 
 # %% ../../nbs/56_learner.ipynb #074aa0c7
 def schedule(
-    recipe:Recipe,        # its sched, warm-up, first and last rates are used
-    lr:float=None,        # highest learning rate; None: the recipe's
-    epochs:int=None,      # of the whole run; None: the recipe's
+    recipe:Recipe, # its sched, epochs, warm-up, first, highest and last rates are used
 )->StepScheduler:
     "The recipe's schedules of learning rate and momentum, as a callback."
-    r, lr, epochs = recipe, lr or recipe.peak_lr, epochs or recipe.epochs
-    pct = r.warmup if r.warmup_epochs is None else min(r.warmup_epochs/epochs, 0.5)
+    r, lr = recipe, recipe.peak_lr
+    pct = r.warmup if r.warmup_epochs is None else min(r.warmup_epochs/r.epochs, 0.5)
     pct = min(max(pct, 1e-9), 1 - 1e-6)
     first = lr/25 if r.warmup_lr is None else r.warmup_lr
     last = lr/1e5 if r.min_lr is None else r.min_lr
@@ -145,14 +143,12 @@ def freeze(self:WBLearner):
 # %% ../../nbs/56_learner.ipynb #866a7ca4
 @patch
 def fit_recipe(self:WBLearner,
-    epochs:int=None,   # the recipe's unless given
-    lr:float=None,     # the recipe's unless given
     start_epoch:int=0, # begin here: the schedule of the earlier epochs counts as done
     cbs=None,          # further callbacks
 )->WBLearner:
     "Train as the recipe says."
-    epochs, lr = epochs or self.recipe.epochs, lr or self.recipe.peak_lr
-    self.fit(epochs, lr, cbs=[schedule(self.recipe, lr, epochs), *L(cbs)], start_epoch=start_epoch)
+    r = self.recipe
+    self.fit(r.epochs, r.peak_lr, cbs=[schedule(r), *L(cbs)], start_epoch=start_epoch)
     return self
 
 # %% ../../nbs/56_learner.ipynb #5d8c7b5d
@@ -163,8 +159,8 @@ def load_weights(
     "Put weights into a model; a head for another number of classes is left out."
     if hasattr(model, 'pos_embed'): state = fit_positions(state, model)
     now, head = model.state_dict(), (getattr(model, 'pretrained_cfg', None) or {}).get('classifier', 'head')
-    def differs(k): return k not in now or k not in state or state[k].shape != now[k].shape
-    free = {k for k in {*now, *state} if k.startswith(f'{head}.') and differs(k)}
+    def shape(weights, k): return weights[k].shape if k in weights else None
+    free = {k for k in {*now, *state} if k.startswith(f'{head}.') and shape(now, k) != shape(state, k)}
     check_weights(state, model, "weights of another model", free)
     model.load_state_dict({k: v for k, v in state.items() if k not in free}, strict=False)
 
@@ -202,7 +198,7 @@ def make_model(
 # %% ../../nbs/56_learner.ipynb #ce93f4ec
 def _learner(dls, model, recipe, task, loss_func, metrics):
     "With all that a recipe asks for."
-    device, bs = torch.device(getattr(dls, 'device', None) or 'cpu'), getattr(dls.train, 'bs', 0)
+    device = torch.device(dls.device or 'cpu')
     groups = partial(param_groups, layer_decay=recipe.layer_decay, decay_all=recipe.decay_all)
     exact = [m if isinstance(m, Metric) else SampleMean(m) for m in L(metrics)]
     if recipe.model_ema_decay: exact += [EMAMetric(m.func) for m in exact if isinstance(m, SampleMean)]
@@ -214,7 +210,7 @@ def _learner(dls, model, recipe, task, loss_func, metrics):
     if lines: learn.logger = learn.speed.line
     same = DistributedDataParallelKwargs(broadcast_buffers=False)
     if num_distrib() > 1: learn.add_cb(Distributed(cuda, cpu=not cuda, mixed_precision='no', kwargs_handlers=[same]))
-    return learn.add_cbs(recipe_cbs(recipe, task.model_args.get('num_classes'), bs, device))
+    return learn.add_cbs(recipe_cbs(recipe, task.model_args.get('num_classes'), dls.train.bs, device))
 
 # %% ../../nbs/56_learner.ipynb #05d121c2
 def wb_learner(

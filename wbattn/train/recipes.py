@@ -197,11 +197,6 @@ for _names, _arch, *_row in _arena:
                    sched='linear', threads=1)
 
 # %% ../../nbs/50_recipes.ipynb #909a9463
-def _fits(key, what, arch):
-    "Is the recipe `key` for this data and architecture?"
-    data, _, family = key.partition('/')
-    return data == what and (not family or f'{arch}_'.startswith(f'{family}_'))
-
 def get_recipe(
     data:str,       # name of a data set
     arch:str=None,  # architecture
@@ -213,8 +208,9 @@ def get_recipe(
     "The recipe for a data set and architecture, with changes."
     begin = f'{variant}:' if variant else ''
     wanted = [f'{begin}finetune-{data}', f'{begin}finetune'] if finetune else [f'{begin}{data}']
+    def fits(key, what): return key == what or f'{what}/{arch}_'.startswith(f'{key}_') and '/' in key
     longest_first = sorted(RECIPES, key=len, reverse=True)
-    found = [k for what in wanted for k in longest_first if _fits(k, what, arch or '')]
+    found = [k for what in wanted for k in longest_first if fits(k, what)]
     if variant and not found:
         have = ', '.join(k for k in RECIPES if ':' in k)
         raise ValueError(f"no recipe {wanted[-1]!r} for {arch}; there are: {have}")
