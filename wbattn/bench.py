@@ -84,7 +84,8 @@ def measure(
         for k, f in calls.items():
             q1, ratio, q3 = (times[k]/times[first]).quantile([.25, .5, .75])
             memory = peak_memory(f, device)/(x.numel()*x.element_size())
-            rows.append(dict(name=k, direction=direction, ms=1e3*times[k].median(), ratio=ratio, q1=q1, q3=q3, memory=memory))
+            ms = 1e3*times[k].median()
+            rows.append(dict(name=k, direction=direction, ms=ms, ratio=ratio, q1=q1, q3=q3, memory=memory))
     return pd.DataFrame(rows)
 
 # %% ../nbs/39_bench.ipynb #7b6bf1ec
@@ -131,7 +132,8 @@ def save_table(
 ):
     "Write a table, with date, machine, versions and command as comments above it."
     chip = torch.cuda.get_device_name(device) if device != 'cpu' else _processor()
-    head = [time.strftime('%Y-%m-%d'), f'on {chip}', f'{torch.get_num_threads()} thread(s)', f'torch {torch.__version__}',
+    threads = f'{torch.get_num_threads()} thread(s)'
+    head = [time.strftime('%Y-%m-%d'), f'on {chip}', threads, f'torch {torch.__version__}',
             'by ' + shlex.join(['wbattn_bench', *sys.argv[1:]])]
     text = ''.join(f'# {line}\n' for line in head) + table.to_csv(index=False, float_format='%.5g')
     Path(path).write_text(text, encoding='utf-8')

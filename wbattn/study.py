@@ -264,7 +264,8 @@ def _measured(model, dls, history):
     counted = [o for o in ops if isinstance(o, CholeskyECA)]
     if counted: found |= {f'cholesky_{k}': sum(getattr(o, k) for o in counted) for k in ('calls', 'failures')}
     lists = (history[-1] if history else {}) | (_layers(model, dls.valid.one_batch()[0][:64]) if ops else {})
-    return found | {k: json.dumps(np.round(v, 4).tolist()) for k, v in lists.items()} | dict(history=json.dumps(history))
+    texts = {k: json.dumps(np.round(v, 4).tolist()) for k, v in lists.items()}
+    return found | texts | dict(history=json.dumps(history))
 
 # %% ../nbs/81b_studies.ipynb #20ea1d94
 class _Measure(Callback):

@@ -53,10 +53,11 @@ class Mix(Callback):
 
 # %% ../../nbs/55_callbacks.ipynb #be3c8970
 class LossTerm(Callback):
-    "Adds `term()` to the loss of a training batch; `hook` is taken away after the fit."
-    run_valid, remove_on_fetch, order = False, True, 5 # before accumulation divides the loss, and before `Mix`
+    "Adds `term()` to the loss of a training batch; a `hook` is taken away after the fit."
+    hook, run_valid, remove_on_fetch, order = None, False, True, 5 # before accumulation divides the loss, and before `Mix`
     def after_loss(self): self.learn.loss_grad = self.loss_grad + self.term()
-    def after_fit(self): self.hook.remove()
+    def after_fit(self):
+        if self.hook: self.hook.remove()
 
 # %% ../../nbs/55_callbacks.ipynb #b459286e
 class RateLoss(LossTerm):
@@ -131,7 +132,7 @@ class TokenLabels(LossTerm):
     def _keep(self, norm, inputs, tokens): self.tokens = tokens
     def before_batch(self):
         if len(self.yb) != 2:
-            raise ValueError('token_labels needs masks beside images and labels, such as those of scenes with masks=True')
+            raise ValueError("token_labels needs masks beside images and labels, as scenes have with masks=True")
         self.learn.yb, self.masks = self.yb[:1], self.yb[1]
     def term(self):
         model = unwrap_model(self.model)
@@ -230,7 +231,8 @@ class Accumulate(GradientAccumulation):
     name = 'accumulate'
     def before_fit(self):
         super().before_fit()
-        if not self.dls.train.drop_last: raise ValueError("grad_accum_steps needs a training loader with drop_last=True")
+        if not self.dls.train.drop_last:
+            raise ValueError("grad_accum_steps needs a training loader with drop_last=True")
     def before_batch(self):
         if not hasattr(self.model, 'require_backward_grad_sync'): return
         self.model.require_backward_grad_sync = self.count + find_bs(self.yb) >= self.n_acc
@@ -334,7 +336,8 @@ class Speed(Callback):
         self.images += find_bs(self.learn.xb)*max(1, num_distrib())
         self.rate = self.images/(now - self.start)
         if hasattr(self, 'progress'): self.progress.pbar.comment += f" {self.rate:,.0f} images/s"
-        if now - self.said >= self.every and self.learn.logger == self.line: self.say(f'step {self.iter + 1}/{self.n_iter}')
+        if now - self.said >= self.every and self.learn.logger == self.line:
+            self.say(f'step {self.iter + 1}/{self.n_iter}')
     def line(self,
         log, # the numbers of an epoch, as fastai has them
     ):
@@ -347,11 +350,12 @@ class Speed(Callback):
         "Print a line, with the time that the rest of the fit takes at its pace until now."
         self.said, pct = time.perf_counter(), self.learn.pct_train
         left = (self.said - self.began)*(1 - pct)/(pct - self.learn.first_epoch/self.n_epoch)
-        print(f"epoch {self.epoch + 1}/{self.n_epoch}  {what}  {self.rate:.0f} images/s  left {format_time(left)}", flush=True)
+        where, speed = f'epoch {self.epoch + 1}/{self.n_epoch}', f'{self.rate:.0f} images/s'
+        print(f'{where}  {what}  {speed}  left {format_time(left)}', flush=True)
 
 # %% ../../nbs/55_callbacks.ipynb #9f38f2a0
 OPTIONS = dict(token_labels=TokenLabels, clip_grad=GradientClip, torchcompile=Compile,
-               channels_last=lambda on: ChannelsLast()) # field of a recipe, unless 0 or False → a callback of its value
+               channels_last=lambda on: ChannelsLast()) # field of a recipe → a callback of its value, unless that is 0
 
 def recipe_cbs(
     recipe:Recipe,   # what it asks for
