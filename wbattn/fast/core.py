@@ -7,7 +7,8 @@ __all__ = []
 
 # %% ../../nbs/29_core.ipynb #554b19f7
 import ctypes
-from functools import lru_cache, wraps
+from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from threading import Thread
 import torch
@@ -23,9 +24,9 @@ from ..ops.tssa import (causal_token_statistics_attention, causal_token_statisti
 # %% ../../nbs/29_core.ipynb #6d15caa5
 _block = 64   # BLOCK of core.c
 
-def _load(path:Path):
+def _load(path):
     "The library in a folder, or None; and why there is none"
-    found = sorted(path.glob('_core*.so')) + sorted(path.glob('_core*.pyd'))
+    found = sorted(path.glob('_core.*'))
     if not found: return None, 'the C core is not built: installing wbattn where there is a C compiler builds it'
     source = path/'core.c'   # only in a checkout
     if source.exists() and source.stat().st_mtime > found[0].stat().st_mtime:
@@ -41,8 +42,7 @@ _worth = 2**20   # numbers of a sample group that are worth a thread
 def _shares(b, size):
     "Stretches (from, to) of `b` samples of `size` numbers in all, one for each thread"
     k = max(1, min(b, torch.get_num_threads(), size//_worth))
-    edges = [b*i//k for i in range(k + 1)]
-    return list(zip(edges, edges[1:]))
+    return pairwise(b*i//k for i in range(k + 1))
 
 def _as_ctypes(t):
     "As C takes it: a tensor by its address, none as null, a whole number as such"
@@ -50,7 +50,7 @@ def _as_ctypes(t):
 
 def _tokens_first(t):
     "Codes `b h n p` and memberships `b h n` with tokens before heads in memory; all else contiguous"
-    return t.transpose(1, 2).contiguous() if t.dim() > 2 else t.contiguous()
+    return (t.transpose(1, 2) if t.dim() > 2 else t).contiguous()
 
 # %% ../../nbs/29_core.ipynb #ae24ab0e
 def _run(name, given, made):
@@ -61,7 +61,7 @@ def _run(name, given, made):
     passed = [_as_ctypes(t) for t in (n, h, p, *given, *made)]
     def some(start, end):
         sums = w.new_empty(2*d + 4*h, dtype=torch.float64)
-        work = w.new_empty(2*h*d + 5*d + _block*(2*d + h))
+        work = w.new_empty((2*h + 5)*d + _block*(2*d + h))
         function(_as_ctypes(start), _as_ctypes(end), *passed, _as_ctypes(sums), _as_ctypes(work))
     first, *others = _shares(b, w.numel())
     threads = [Thread(target=some, args=share) for share in others]
@@ -88,7 +88,6 @@ def _operation(schema):
     "Declare `allocate`, which allocates the output, as the operation of C that fills it; `schema` as PyTorch writes it"
     def declare(allocate):
         name = allocate.__name__.strip('_')
-        @wraps(allocate)
         def run(*args):
             made = allocate(*args)
             given = [t for arg in args for t in _for_c(args[0], arg)]
@@ -137,7 +136,7 @@ def _(ctx, g, w, temp, size, Pi, kept):
 def _causal_tssa(w, temp, bias, rate, before):
     b, h, n, p = w.shape
     size = 2*h*p + h
-    return *_codes_and_members(w), w.new_empty(b*((n + _block - 1)//_block), size), _doubles(w, size)
+    return *_codes_and_members(w), w.new_empty(b*-(-n//_block), size), _doubles(w, size)
 
 @_operation('(Tensor w, Tensor temp, Tensor? bias, Tensor? rate, Tensor g, Tensor Pi, Tensor starts, bool by_rate)'
             ' -> (Tensor, Tensor, Tensor, Tensor)')
@@ -184,7 +183,7 @@ def _check(*tensors, sizes=None):
     if _missing: raise Unfit(_missing)
     kinds = {widen(t[:0]).dtype for t in tensors if t is not None}
     if len(kinds) > 1 or not kinds <= {torch.float32, torch.float64}:
-        raise Unfit(f'expected half, single or double precision throughout, got {", ".join(sorted(map(str, kinds)))}')
+        raise Unfit(f'expected half, single or double precision throughout, got {sorted(map(str, kinds))}')
     if sizes is not None and sizes.requires_grad: raise Unfit('a gradient by the sizes')
 
 def _on_codes(op, w, *rest):
@@ -220,12 +219,12 @@ def _token_statistics_step_in_c(w, temp, bias, energy, grouped, count, half_life
     "Causal token-statistics attention of the next tokens of a stream, in one sweep of C; the three sums after the last."
     if w.dim() != 4 or w.shape[2] < 8: raise Unfit('fewer than 8 tokens at once')
     _check(w)
-    (b, h, _, p), state = w.shape, (energy, grouped, count)
     if torch.is_grad_enabled(): raise Unfit('a gradient may be asked for')
-    before, fit = torch.cat([t.flatten(1).double() for t in state], 1), [h*p, h*p, h]
-    if before.shape != (b, sum(fit)): raise ValueError(f'the sums before must be b h 1 p, b h 1 p and b h 1 1, got {[tuple(t.shape) for t in state]}')
+    (b, h, _, p), state = w.shape, (energy, grouped, count)
+    before = torch.cat([t.flatten(1).double() for t in state], 1)
+    if before.shape != (b, 2*h*p + h): raise ValueError('the sums before must be b h 1 p, b h 1 p and b h 1 1')
     y, after = _causally(w, temp, bias, half_life, before)
-    return y, tuple(part.view_as(t).to(t.dtype) for part, t in zip(after.split(fit, 1), state))
+    return y, tuple(part.view_as(t).to(t.dtype) for part, t in zip(after.split([h*p, h*p, h], 1), state))
 
 # %% ../../nbs/29_core.ipynb #22932a9a
 @fast(decoupled_attention, 'cpu')
@@ -242,4 +241,4 @@ def _rotary_scores_in_c(x, weight, base=1e4, positions=None):
     if positions is not None: raise Unfit('positions of their own')
     _check(x, weight)
     if x.shape[-1] % 2 or weight.shape[1:] != x.shape[-1:]: raise Unfit('an odd width, or weights of another')
-    return _rotary(widen(x).unsqueeze(1), widen(weight), torch.tensor(float(base), dtype=torch.float64))
+    return _rotary(widen(x).unsqueeze(1), widen(weight), torch.tensor(base, dtype=torch.float64))

@@ -62,9 +62,7 @@ def load_model(
 )->nn.Module:      # in evaluation mode
     "Read back what `save_model` wrote."
     path = Path(path)
-    for name in ('config.json', 'model.safetensors'):
-        if not (path/name).is_file():
-            raise FileNotFoundError(f"no {name} in {str(path)!r}: not a directory written by save_model")
+    if not (path/'model.safetensors').is_file(): raise FileNotFoundError(f"no model.safetensors in {str(path)!r}")
     model = timm.create_model(f'local-dir:{path}', pretrained=True, **kwargs)
     if not hasattr(model, 'model_args'):
         model.model_args = json.loads((path/'config.json').read_text())['model_args'] | kwargs
@@ -91,12 +89,10 @@ def published(
     **kwargs,   # what departs from it: depth, patch_size, num_heads, head_dim, in_chans, …
 )->nn.Module:   # in evaluation mode
     "A registered model with weights as others published them, or with ours."
-    try:
-        with torch.device('meta'): shell = create(arch, **kwargs)
-        state = shell.checkpoint_filter(state)
-        if isinstance(shell, WhiteBoxTransformer): kwargs = dict(num_classes=len(state.get('head.weight', ()))) | kwargs
-        model = create(arch, **kwargs)
-    except TypeError as e: raise ValueError(f"{arch}: {e}") from e
+    model = create(arch, **kwargs)
+    state = model.checkpoint_filter(state)
+    if isinstance(model, WhiteBoxTransformer) and 'num_classes' not in kwargs:
+        model.reset_classifier(len(state.get('head.weight', ())))
     given = ', '.join(f'{k}={v!r}' for k, v in kwargs.items())
     check_weights(state, model, f"not the weights of {arch} with {given}, under our names")
     model.load_state_dict(state)

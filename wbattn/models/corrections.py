@@ -22,6 +22,7 @@ def _log_softplus(y):
     "log softplus y, finite for every y"
     return torch.where(y < -30, y, F.softplus(y.clamp_min(-30)).log())
 
+# %% ../../nbs/35_corrections.ipynb #12ef65fa
 def _size_net(heads, published):
     "The paper's network of s; or ours of log s, at the start ln(e − 1) everywhere"
     first = nn.BatchNorm1d(1) if published else nn.Identity()
@@ -86,6 +87,7 @@ def save_correction(
     save_file(tensors, path, metadata={'correction': json.dumps(about)})
     return Path(path)
 
+# %% ../../nbs/35_corrections.ipynb #cbfc9e70
 def load_correction(
     path:str|Path,  # file that `save_correction` wrote
 )->Correction:      # in evaluation mode
@@ -112,6 +114,7 @@ def queries_keys_values(
     q, k, v = rearrange(attn.qkv(z), 'b n (t h p) -> t b h n p', t=3, h=attn.num_heads)
     return attn.q_norm(q), attn.k_norm(k), v
 
+# %% ../../nbs/35_corrections.ipynb #7edc3687
 def _finish(attn, z, y):
     "From what was gathered `b h n p` to the update `b n d`"
     if not isinstance(attn, Attention): return attn._out(y)
@@ -127,6 +130,7 @@ def _carried(attn, z, source, weighs):
     named = attn.token_kwargs(z[:, :1].expand(-1, source.assign.shape[1], -1))
     return {k: combine[how](v.expand(len(z), *v.shape)) for k, (v, how) in named.items() if how in combine}
 
+# %% ../../nbs/35_corrections.ipynb #5ee469e9
 def attend_merged(
     attn:nn.Module,         # any attention that `check_mergeable` lets pass
     z:Tensor,               # normed tokens `b m d`

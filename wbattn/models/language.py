@@ -75,8 +75,7 @@ class WhiteBoxGPT(TimmModel):
         super().__init__()
         check_sizes(embed_dim, num_heads, depth=depth, vocab_size=vocab_size)
         check_option(pos_embed in ('learned', 'none'), 'pos_embed', pos_embed, "'learned' or 'none'")
-        least = int(pos_embed == 'learned')
-        check_option(block_size >= least, 'block_size', block_size, f"at least {least}; 0 goes with pos_embed='none'")
+        check_option(block_size >= (pos_embed == 'learned'), 'block_size', block_size, "at least 1; with pos_embed='none' 0")
         check_option(conv == 0 or conv >= 2, 'conv', conv, "0, or a number of at least 2")
         if attn == 'tssa': kwargs['max_len'] = kwargs.get('max_len', block_size) or None
         if mlp == 'mlp': kwargs['mlp_bias'] = bias
@@ -97,9 +96,8 @@ class WhiteBoxGPT(TimmModel):
 @patch(as_prop=True)
 def max_seq_len(self:WhiteBoxGPT)->int|None:
     "The longest text that the tables allow; None: any."
-    tables = [getattr(b.attn, 'max_len', None) for b in self.blocks]
-    if self.wpe is not None: tables.append(self.wpe.num_embeddings)
-    return min((t for t in tables if t is not None), default=None)
+    tables = [getattr(b.attn, 'max_len', None) for b in self.blocks] + [getattr(self.wpe, 'num_embeddings', None)]
+    return min(filter(None, tables), default=None)
 
 # %% ../../nbs/33b_language.ipynb #c7d04175
 @patch
@@ -109,6 +107,7 @@ def _look_up(self:WhiteBoxGPT, ids, start=0):
     if self.wpe is None: return self.drop(x)
     return self.drop(x + self.wpe(start + torch.arange(ids.shape[1], device=ids.device)))
 
+# %% ../../nbs/33b_language.ipynb #31f7712f
 @patch
 def embed(self:WhiteBoxGPT,
     ids:Tensor,   # a text from its beginning `b n`
@@ -117,6 +116,7 @@ def embed(self:WhiteBoxGPT,
     x = self._look_up(ids)
     return x if self.conv is None else self.conv(x)
 
+# %% ../../nbs/33b_language.ipynb #cc5c33fb
 @patch
 def logits(self:WhiteBoxGPT,
     x:Tensor,    # tokens after the blocks `… d`
@@ -124,6 +124,7 @@ def logits(self:WhiteBoxGPT,
     "The head: the last norm, and the token table once more."
     return F.linear(self.norm(x), self.wte.weight)
 
+# %% ../../nbs/33b_language.ipynb #805f1e59
 @patch
 def forward(self:WhiteBoxGPT,
     ids:Tensor,   # `b n`
@@ -318,6 +319,7 @@ def forward_head(self:WhiteBoxEncoder,
         x = torch.cat([u, v, u*v, u - v], -1)
     return x if pre_logits else self.head(x)
 
+# %% ../../nbs/33b_language.ipynb #25f8a567
 @patch
 def forward(self:WhiteBoxEncoder,
     ids:Tensor, # `b n`, or `b 2 n` for two documents; whole numbers, 0 for padding

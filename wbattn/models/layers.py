@@ -15,7 +15,7 @@ from fastcore.basics import patch
 from timm.layers import DropPath, LayerScale, resample_abs_pos_embed, to_2tuple
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from ..numerics import check_option, check_value, known, whole
+from ..numerics import check_option, check_value, whole
 
 # %% ../../nbs/30_layers.ipynb #54dc3f8c
 def stride_factors(
@@ -71,7 +71,7 @@ class PatchEmbed(nn.Module):
         x:Tensor, # images `b c h w`
     )->tuple[Tensor, tuple[int, int]]: # tokens `b n d`, and the grid (rows, columns) with n = rows * columns
         "The tokens of the images, and their grid."
-        if x.dim() != 4: raise ValueError(f"expected images of shape (b, c, h, w), got {tuple(x.shape)}")
+        check_option(x.dim() == 4, 'shape of images', tuple(x.shape), 'b c h w')
         grid = self.grid_of(*x.shape[1:])
         return self.tokens(x), grid
 
@@ -166,6 +166,7 @@ class Block(nn.Module):
         "Both halves of the block."
         return second_half(self, x + self.drop_path1(self.ls1(self.attn(self.norm1(x), sizes=sizes))))
 
+# %% ../../nbs/30_layers.ipynb #71c39a15
 def second_half(
     block:nn.Module, # a `Block`, or timm's
     x:Tensor,        # tokens `b n d`
@@ -176,8 +177,6 @@ def second_half(
     return x + block.drop_path2(block.ls2(y)) if getattr(block, 'mlp_residual', True) else y
 
 # %% ../../nbs/30_layers.ipynb #cb3a42d5
-pools = 'token', 'avg', 'all', ''   # what a head may read
-
 def check_sizes(
     embed_dim, # width of a token
     num_heads, # divides it
@@ -243,6 +242,7 @@ def _run(self:TimmModel, block, x, **kwargs):
         return checkpoint(block, x, use_reentrant=False, **kwargs)
     return block(x, **kwargs)
 
+# %% ../../nbs/30_layers.ipynb #451b1df3
 @patch
 def _start(self:TimmModel, m):
     "Start one linear map or table."
@@ -251,6 +251,7 @@ def _start(self:TimmModel, m):
     if getattr(m, 'bias', None) is not None: nn.init.zeros_(m.bias)
     if getattr(m, 'padding_idx', None) is not None: nn.init.zeros_(m.weight[m.padding_idx])
 
+# %% ../../nbs/30_layers.ipynb #b5b80682
 @patch
 def check_ids(self:TimmModel,
     ids:Tensor,          # whole numbers
@@ -267,6 +268,7 @@ def check_ids(self:TimmModel,
     wrong = ids[(ids < 0) | (ids >= self.vocab_size)]
     if len(wrong): raise ValueError(f'ids must lie in [0, {self.vocab_size}), got {wrong[0]}')
 
+# %% ../../nbs/30_layers.ipynb #c0d2b3fd
 @patch
 def reset_classifier(self:TimmModel,
     num_classes:int,           # 0 removes the head
@@ -274,13 +276,12 @@ def reset_classifier(self:TimmModel,
 ):
     "A fresh head, on the same device and in the same precision."
     check_value('num_classes', num_classes, whole(0))
-    if global_pool is not None:
-        known(global_pool, pools, 'unknown global_pool')
-        self.global_pool = global_pool
+    if global_pool is not None: self.global_pool = global_pool
     p = next(self.parameters())
     self.num_classes, self.head = num_classes, self._make_head(num_classes)
     self.head.apply(self._start).to(p.device, p.dtype).train(self.training)
 
+# %% ../../nbs/30_layers.ipynb #583aa19c
 @patch
 def no_weight_decay(self:TimmModel)->set[str]:
     "Names of parameters without weight decay: positions, and what an operator names itself."

@@ -178,6 +178,7 @@ known_parts = {VisionTransformer: _vit, VisionTransformerDistilled: _vit + ' dis
     Attention: 'qkv q_norm k_norm attn_drop norm gate proj proj_drop',
     TimmBlock: 'norm1 attn ls1 drop_path1 norm2 mlp ls2 drop_path2'}
 
+# %% ../../nbs/36_merger.ipynb #26c9d2d8
 def check_mergeable(
     model:nn.Module,   # to be merged
 ):
@@ -241,6 +242,7 @@ def protected(self:TokenMerger)->int:
     "Tokens in front that never merge: class token, registers, distillation token."
     return int(self.model.cls_first) if isinstance(self.model, WhiteBoxTransformer) else self.model.num_prefix_tokens
 
+# %% ../../nbs/36_merger.ipynb #e441e99a
 @patch
 def _plan(self:TokenMerger, layer, metric, state):
     "Which tokens of this layer become one, or None"
@@ -276,6 +278,7 @@ def _embed(self:TokenMerger, x):
     if isinstance(m, WhiteBoxTransformer): return m.embed(x)[0]
     return m.norm_pre(m.patch_drop(m._pos_embed(m.patch_embed(x))))
 
+# %% ../../nbs/36_merger.ipynb #40440153
 @patch
 def _walk(self:TokenMerger, x):
     "Last tokens; after each layer where the first ones have gone, and how many tokens there are"
@@ -334,6 +337,7 @@ def __enter__(self:TokenMerger)->'TokenMerger':
     self.model.forward, self.model.forward_features = self.forward, self.forward_features
     return self
 
+# %% ../../nbs/36_merger.ipynb #d19e53b3
 @patch
 def __exit__(self:TokenMerger, *exc):
     del self.model.forward, self.model.forward_features

@@ -6,7 +6,7 @@
 __all__ = ['attn_layers', 'mlp_layers', 'WhiteBoxTransformer']
 
 # %% ../../nbs/31_transformer.ipynb #697065ad
-import re
+import math, re
 from functools import partial
 from typing import Callable
 import torch
@@ -14,7 +14,7 @@ from einops import rearrange
 from fastcore.basics import patch
 from timm.layers import Mlp, resample_abs_pos_embed
 from timm.models._features import feature_take_indices
-from timm.models.xcit import ClassAttentionBlock, PositionalEncodingFourier
+from timm.models.xcit import ClassAttentionBlock, PositionalEncodingFourier, Xcit
 from torch import Tensor, nn
 from ..numerics import check_option, known
 from ..ops.dmsa import DMSA
@@ -23,7 +23,7 @@ from ..ops.cbsa import CBSA
 from ..ops.eca import ECAttention
 from ..ops.tssa import TSSA
 from wbattn.models.layers import (Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed, TimmModel, check_sizes,
-    pools, rename)
+    rename)
 
 # %% ../../nbs/31_transformer.ipynb #c6bc8939
 attn_layers = dict(eca=ECAttention, tssa=TSSA, dmsa=DMSA, mssa=MSSA, cbsa=CBSA, softmax=SoftmaxAttention, xca=XCA)
@@ -73,6 +73,7 @@ def _make_stem(stem, extra_convs, sizes, norm_layer):
     if stem == 'linear': return LinearPatchEmbed(*sizes, norm_layer=norm_layer)
     return ConvPatchEmbed(*sizes, extra_convs=extra_convs, grid_convs=2*(stem == 'deep'))
 
+# %% ../../nbs/31_transformer.ipynb #61b07398
 def _make_positions(pos_embed, dim, grid, num_prefix):
     "The positions of that name, for a grid."
     known(pos_embed, ('fourier', 'learned', 'none'), 'unknown pos_embed')
@@ -80,15 +81,15 @@ def _make_positions(pos_embed, dim, grid, num_prefix):
     return LearnedPositions(grid, dim, num_prefix) if pos_embed == 'learned' else None
 
 # %% ../../nbs/31_transformer.ipynb #cd6972b2
-def _class_attention(dim, num_heads, depth, norm_layer):
-    "A layer of class attention behind `depth` blocks."
-    return ClassAttentionBlock(dim, num_heads, qkv_bias=True, eta=1. if depth <= 12 else 1e-5, tokens_norm=True, norm_layer=norm_layer)
+def _class_attention(layers, dim, num_heads, depth, norm_layer):
+    "Layers of class attention behind `depth` blocks."
+    layer = partial(ClassAttentionBlock, dim, num_heads, qkv_bias=True, eta=1. if depth <= 12 else 1e-5, tokens_norm=True)
+    return nn.ModuleList([layer(norm_layer=norm_layer) for _ in range(layers)])
 
 # %% ../../nbs/31_transformer.ipynb #bd042023
 class WhiteBoxTransformer(TimmModel):
     "Stem, positions, blocks around any operator, class attention, head."
-    num_prefix_tokens = 1
-    no_decay = 'cls_token', 'pos_embed.'
+    num_prefix_tokens, no_decay = 1, ('cls_token', 'pos_embed.')
     saved_args = 'num_classes', 'in_chans', 'img_size', 'global_pool'
     def __init__(self,
         attn:str|Callable='eca',           # operator: a name in `attn_layers`, or a constructor
@@ -116,7 +117,6 @@ class WhiteBoxTransformer(TimmModel):
         check_sizes(embed_dim, num_heads, depth=depth, cls_attn_layers=cls_attn_layers, num_classes=num_classes)
         self.embed_dim = self.num_features = self.head_hidden_size = embed_dim
         self.depth, self.num_heads, self.num_classes, self.in_chans = depth, num_heads, num_classes, in_chans
-        known(global_pool, pools, 'unknown global_pool')
         self.global_pool, self.init_std, self.cls_first = global_pool, init_std, cls_attn_layers == 0
         self.patch_embed = _make_stem(stem, extra_convs, (img_size, patch_size, in_chans, embed_dim), norm_layer)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, embed_dim))
@@ -124,10 +124,12 @@ class WhiteBoxTransformer(TimmModel):
         halves = block_halves(attn, mlp, embed_dim, num_heads, kwargs)
         block = partial(Block, embed_dim, norm_layer=norm_layer, drop_path=drop_path_rate, init_values=init_values)
         self.blocks = nn.ModuleList([block(**halves(i)) for i in range(depth)])
-        readers = [_class_attention(embed_dim, num_heads, depth, norm_layer) for _ in range(cls_attn_layers)]
-        self.cls_attn_blocks, self.head_drop = nn.ModuleList(readers), nn.Dropout(drop_rate)
-        self.norm, self.head = norm_layer(embed_dim), self._make_head(num_classes)
+        self.cls_attn_blocks = _class_attention(cls_attn_layers, embed_dim, num_heads, depth, norm_layer)
+        self.norm, self.head_drop, self.head = norm_layer(embed_dim), nn.Dropout(drop_rate), self._make_head(num_classes)
         self.init_weights()
+
+# %% ../../nbs/31_transformer.ipynb #302929d8
+pools = 'token', 'avg', 'all', ''
 
 # %% ../../nbs/31_transformer.ipynb #282d7226
 @patch(as_prop=True)
@@ -136,6 +138,7 @@ def feature_info(self:WhiteBoxTransformer)->list[dict]:
     info = dict(num_chs=self.embed_dim, reduction=self.patch_embed.patch_size)
     return [dict(info, module=f'blocks.{i}') for i in range(self.depth)]
 
+# %% ../../nbs/31_transformer.ipynb #bc69c108
 @patch(as_prop=True)
 def img_size(self:WhiteBoxTransformer)->list[int]:
     "Nominal height and width."
@@ -143,15 +146,16 @@ def img_size(self:WhiteBoxTransformer)->list[int]:
 
 @patch
 def _make_head(self:WhiteBoxTransformer, num_classes):
+    known(self.global_pool, pools, 'unknown global_pool')
     return nn.Linear(self.num_features, num_classes) if num_classes > 0 else nn.Identity()
 
+# %% ../../nbs/31_transformer.ipynb #2f3a10e9
 @patch
 def init_weights(self:WhiteBoxTransformer):
     "Start tokens, positions and linear maps; operators keep what they have."
-    table = [self.pos_embed.table] if isinstance(self.pos_embed, LearnedPositions) else []
-    for t in [self.cls_token] + table:
-        if self.init_std is None: nn.init.normal_(t)
-        else: nn.init.trunc_normal_(t, std=self.init_std)
+    start = nn.init.normal_ if self.init_std is None else partial(nn.init.trunc_normal_, std=self.init_std)
+    start(self.cls_token)
+    if isinstance(self.pos_embed, LearnedPositions): start(self.pos_embed.table)
     self.apply(self._start)
 
 # %% ../../nbs/31_transformer.ipynb #ad664b5e
@@ -168,6 +172,7 @@ def embed(self:WhiteBoxTransformer,
         x = x + nn.functional.pad(pos, (0, 0, int(self.cls_first), 0))
     return x, grid
 
+# %% ../../nbs/31_transformer.ipynb #f6bd36b0
 @patch
 def _add_cls(self:WhiteBoxTransformer, x):
     "Prepend the class token."
@@ -183,6 +188,7 @@ def forward_features(self:WhiteBoxTransformer,
     for block in self.blocks: x = self._run(block, x)
     return self._norm_tokens(self.forward_cls(x))
 
+# %% ../../nbs/31_transformer.ipynb #0b877e10
 @patch
 def forward_cls(self:WhiteBoxTransformer,
     x:Tensor, # tokens after the blocks
@@ -208,6 +214,7 @@ def forward_head(self:WhiteBoxTransformer,
     x = self.head_drop(x)
     return x if pre_logits else self.head(x)
 
+# %% ../../nbs/31_transformer.ipynb #8489149e
 @patch
 def forward(self:WhiteBoxTransformer,
     x:Tensor, # images `b c h w`
@@ -242,17 +249,12 @@ def forward_intermediates(self:WhiteBoxTransformer,
 @patch
 def prune_intermediate_layers(self:WhiteBoxTransformer,
     indices:int|list[int]=1, # blocks to keep features of
-    prune_norm:bool=False,   # drop the last norm
-    prune_head:bool=True,    # drop the class token, class attention and head
+    **kwargs                 # `prune_norm`, `prune_head`, as timm's
 )->list[int]:                # the blocks kept for, counted from 0
     "Cut away what the features asked for don't need (timm's `features_only`)."
-    take, last = feature_take_indices(len(self.blocks), indices)
-    self.blocks = self.blocks[:last+1]
-    if prune_norm: self.norm = nn.Identity()
-    if prune_head:
-        self.cls_attn_blocks = None
-        if not self.cls_first: self.cls_token, self.num_prefix_tokens = None, 0
-        self.reset_classifier(0, '')
+    token = self.cls_token
+    take = Xcit.prune_intermediate_layers(self, indices, **kwargs)
+    if self.cls_first: self.cls_token, self.num_prefix_tokens = token, 1
     return take
 
 # %% ../../nbs/31_transformer.ipynb #d9171a3e
@@ -282,12 +284,11 @@ def fit_positions(
     "Stretch a learned table of positions to the model's grid, when weights come from another image size."
     table, pos = state.get('pos_embed.table'), model.pos_embed
     if table is None or not isinstance(pos, LearnedPositions) or table.shape[1] == pos.table.shape[1]: return state
-    n = table.shape[1] - pos.num_prefix
-    size = (getattr(model, 'pretrained_cfg', None) or {}).get('input_size', (0, 0, 0))[1:]
-    rows, columns = (s // model.patch_embed.patch_size for s in size)
-    if rows*columns != n: rows = columns = int(n**.5)
-    if rows*columns != n: raise ValueError(f"can't tell the grid of a table of {n} positions, which is not a square")
-    return state | {'pos_embed.table': resample_abs_pos_embed(table, list(pos.grid), [rows, columns], pos.num_prefix)}
+    _, *size = (getattr(model, 'pretrained_cfg', None) or {}).get('input_size', (0, 0, 0))
+    grid = [s//model.patch_embed.patch_size for s in size]
+    known_grid = math.prod(grid) == table.shape[1] - pos.num_prefix
+    table = resample_abs_pos_embed(table, list(pos.grid), grid if known_grid else None, pos.num_prefix)
+    return state | {'pos_embed.table': table}
 
 # %% ../../nbs/31_transformer.ipynb #dee4e7f6
 @patch
@@ -298,8 +299,7 @@ def checkpoint_filter(self:WhiteBoxTransformer,
     state = rename(state, published_names)
     for key in [k for k in state if re.match(r'cls_attn_blocks\.\d+\.attn\.qkv\.', k)]:
         state |= {key.replace('qkv', part): t for part, t in zip('qkv', state.pop(key).chunk(3))}
-    for i, block in enumerate(self.blocks):
-        name, proj = f'blocks.{i}.attn.proj.', getattr(block.attn, 'proj', None)
-        if isinstance(block.attn, MSSA) and self.num_heads == 1 and proj is not None and name + 'weight' not in state:
-            state |= {name + 'weight': torch.eye(self.embed_dim), name + 'bias': torch.zeros(self.embed_dim)}
+    if self.num_heads == 1 and isinstance(self.blocks[0].attn, MSSA):
+        d, outputs = self.embed_dim, [k for k in self.state_dict() if re.match(r'blocks\.\d+\.attn\.proj\.', k)]
+        state = {k: torch.eye(d) if k.endswith('weight') else torch.zeros(d) for k in outputs} | state
     return fit_positions(state, self)

@@ -154,6 +154,7 @@ def list_models(
     "This library's models in timm's registry."
     return [m for m in timm.list_models(filter) if m.startswith('wb_')]
 
+# %% ../../nbs/32_models.ipynb #41bd5e93
 def create(
     arch:str,  # a name of list_models(), or any other of timm's
     **kwargs,  # of the model: img_size, patch_size, in_chans, num_classes, drop_path_rate, attn, mlp, rank, …
@@ -178,6 +179,7 @@ def count_flops(): # for a `with` block; `get_total_flops()` tells
     "A counter of matrix products that knows what PyTorch's own leaves out."
     return FlopCounterMode(display=False, custom_mapping=_told)
 
+# %% ../../nbs/32_models.ipynb #ab529661
 def macs(
     model:nn.Module,                      # in evaluation mode; on the meta device it costs nothing
     img_size:int|tuple[int, int]|None=None, # None: the model's nominal size

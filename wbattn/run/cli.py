@@ -111,7 +111,8 @@ def done_by(
         def run(*args, **kwargs):
             given = signature.bind(*args, **kwargs)
             given.apply_defaults()
-            return resolve_name(worker)(checked(given.arguments))
+            options = checked(given.arguments)          # before the worker's module is imported
+            return resolve_name(worker)(options)
         return run
     return decorate
 

@@ -52,7 +52,7 @@ def generate(
     seed:int|None=None,        # of what is drawn; None: another every time
 )->Iterator:                   # new tokens `b`, as they are made
     "Go on with texts; where a model's tables are full, it forgets the older half."
-    for k, v, rule in (('n', n, whole()), ('topk', topk, whole()), ('topp', topp, SHARE), ('temperature', temperature, _temperature)):
+    for k, v, rule in (('topk', topk, whole()), ('topp', topp, SHARE), ('temperature', temperature, _temperature)):
         if v is not None: check_value(k, v, rule)
     if not ids.shape[1]: raise ValueError("the prompt is empty; a model needs at least one token to go on from")
     rng = torch.Generator()

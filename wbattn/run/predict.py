@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/75_predict.ipynb #c1fba057
 import inspect, torch, warnings
+from contextlib import suppress
 from pathlib import Path
 from matplotlib.figure import Figure
 from sklearn.metrics import ConfusionMatrixDisplay
@@ -69,9 +70,8 @@ def evaluation_dls(
     if data is None: raise ValueError(f"{str(model.path)!r} doesn't say what it was trained on; name a data set with data")
     check_options(data, given)
     device, takes, config = next(model.parameters()).device, dls_args(data), resolve_model_data_config(model)
-    chans, *size = config.pop('input_size')
+    size = config.pop('input_size')[1:]
     if data == model.run.get('data'): config = model.run['recipe']['data'] | model.run['data_kwargs']
-    elif chans == 1: config = {}                               # the model is of grey images
     kwargs = {k: v for k, v in (config | dict(img_size=size) | given).items() if k in takes}
     return get_dls(data, device=device, bs=1, val_bs=o.bs or 128, **kwargs) # bs: of training, which doesn't happen
 
@@ -100,20 +100,11 @@ def merged(
     try: return TokenMerger(model, **given).eval()
     except TypeError as e: raise ValueError(f"merge={given}: {e}") from None
 
-# %% ../../nbs/75_predict.ipynb #d4c09dc0
-def _evaluate(model, o, dls):
-    "Scores of one part, and the predictions behind them."
-    dl, device = dls.loaders[part_index(dls, o.part)], next(model.parameters()).device
-    check_model(task_of(dls), lambda k, v: v if k == 'img_size' else getattr(model, k, v))
-    model = merged(model, o.merge)
-    p = predictions(model, dl, amp_mode(o.amp, device))
-    res = dict(data=dls.name, part=o.part) | scores(p, dls) | dict(images_per_s=round(len(p['y'])/p['seconds'], 1))
-    if o.merge:
-        x = next(iter(dl))[0].as_subclass(Tensor)
-        with torch.no_grad(): res |= dict(merge=o.merge, tokens_by_layer=model.trace(x.to(device)).counts)
-    if dls.name == 'imagenet' and len(dls.vocab) == 1000:
-        res['real'] = real_accuracy(p['top'][:, 0], real_labels(dl.dataset))
-    return res, p
+@torch.no_grad()
+def _token_counts(merger, dl):
+    "Tokens after each layer, for the first batch"
+    x = next(iter(dl))[0].as_subclass(Tensor)
+    return merger.trace(x.to(next(merger.parameters()).device)).counts
 
 # %% ../../nbs/75_predict.ipynb #e083129b
 def run_eval(
@@ -121,34 +112,31 @@ def run_eval(
 )->dict:
     "Evaluate the model that a run left, or that others published."
     model = open_pretrained(o)
-    dls = evaluation_dls(model, o)
-    res, p = _evaluate(model, o, dls)
-    out = model.path.parent if o.out is None else o.out
+    dls, device, out = evaluation_dls(model, o), next(model.parameters()).device, model.path.parent if o.out is None else o.out
+    check_model(task_of(dls), lambda k, v: v if k == 'img_size' else getattr(model, k, v))
+    dl, merger = dls.loaders[part_index(dls, o.part)], merged(model, o.merge)
+    p = predictions(merger, dl, amp_mode(o.amp, device))
+    res = dict(data=dls.name, part=o.part) | scores(p, dls) | dict(images_per_s=round(len(p['y'])/p['seconds'], 1))
+    if o.merge: res |= dict(merge=o.merge, tokens_by_layer=_token_counts(merger, dl))
+    if dls.name == 'imagenet' and len(dls.vocab) == 1000: res['real'] = real_accuracy(p['top'][:, 0], real_labels(dl.dataset))
     if not out: return res
     Path(out).mkdir(parents=True, exist_ok=True)
-    if 'tokens' not in res: save_figure(confusion_figure(p['y'], p['top'][:, 0], dls.vocab), Path(out)/f'confusion-{o.part}.png')
     write_json(Path(out)/f'evaluation-{o.part}.json', res | dict(checkpoint=str(model.path), versions=versions()))
+    if 'tokens' not in res: save_figure(confusion_figure(p['y'], p['top'][:, 0], dls.vocab), Path(out)/f'confusion-{o.part}.png')
     return res
 
 # %% ../../nbs/75_predict.ipynb #d0407460
 def _picture_model(o):
     "A model of pictures."
     model = open_pretrained(o)
-    if model.pretrained_cfg['architecture'].startswith(('wb_gpt_', 'wb_lra_')):
-        raise ValueError(f"{str(model.path)!r} holds {model.pretrained_cfg['architecture']}, which reads no pictures")
+    arch = model.pretrained_cfg['architecture']
+    if arch.startswith(('wb_gpt_', 'wb_lra_')): raise ValueError(f"{str(model.path)!r} holds {arch}, which reads no pictures")
     return model
-
-def _prepared(model, files):
-    "Each file that can be read, and its picture as the model takes it; the others are named."
-    transform, device = picture_transform(model), next(model.parameters()).device
-    for f in files:
-        try: yield f, transform(f)[None].to(device)
-        except (ValueError, OSError) as e: warnings.warn(f'skipped: {e}')
 
 def _likeliest(ps, names, k):
     "Names and probabilities of the likeliest classes."
-    ps, classes = ps.topk(min(k, len(ps)))
-    return [(names[c] if names else str(c), p) for p, c in zip(ps.tolist(), classes.tolist())]
+    ps, classes = (o.tolist() for o in ps.topk(min(k, len(ps))))
+    return [(names[c] if names else str(c), p) for p, c in zip(ps, classes)]
 
 # %% ../../nbs/75_predict.ipynb #044f8f1a
 @torch.no_grad()
@@ -157,14 +145,16 @@ def run_predict(
 )->list:
     "What a trained model sees in pictures."
     files, model, rows = image_files(listify(o.images)), _picture_model(o), []
-    names = model.pretrained_cfg.get('label_names')
-    for f, x in _prepared(model, files):
-        row = dict(image=str(f), classes=_likeliest(model(x)[0].float().softmax(-1).cpu(), names, o.topk))
-        rows.append(row)
-        if not o.out: continue
-        try: fig = membership_maps(model, x, layers=-1, titles=['{}: {:.1%}'.format(*row['classes'][0])])
-        except MissingQuantity: continue
-        save_figure(fig, Path(o.out)/f'{len(rows):04}-{f.stem}.png')
+    transform, device, names = picture_transform(model), next(model.parameters()).device, model.pretrained_cfg.get('label_names')
+    for f in files:
+        try: x = transform(f)[None].to(device)
+        except (ValueError, OSError) as e:
+            warnings.warn(f'skipped: {e}')
+            continue
+        rows.append(dict(image=str(f), classes=_likeliest(model(x)[0].float().softmax(-1).cpu(), names, o.topk)))
+        with suppress(MissingQuantity):
+            png, title = f'{len(rows):04}-{f.stem}.png', '{}: {:.1%}'.format(*rows[-1]['classes'][0])
+            if o.out: save_figure(membership_maps(model, x, layers=-1, titles=[title]), Path(o.out)/png)
     if not rows: raise ValueError("none of the pictures can be read")
     return rows
 

@@ -7,10 +7,11 @@ __all__ = ['PREPARED', 'read_pretrained']
 
 # %% ../../nbs/74_runs.ipynb #0f943a0c
 import math, os, sys, time
-import timm, torch, torch.nn.functional as F
+import torch, torch.nn.functional as F
 from argparse import Namespace
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from filelock import FileLock, Timeout
 from functools import partial
 from pathlib import Path
@@ -20,9 +21,9 @@ from torch.amp import autocast
 from fastai.data.core import DataLoaders
 from fastai.learner import Learner
 from fastai.torch_core import num_distrib, rank_distrib, set_seed
-from ..data import check_options, dls_args, get_dls
+from ..data import dls_args, get_dls
 from ..look import RECORDS, RecordLayers, learning_curves, plot_history
-from ..models import create, list_models, published, save_model
+from ..models import create, published, save_model
 from ..numerics import known
 from wbattn.train.checkpoint import (CSVLog, Checkpoint, atomic_write, load_checkpoint, read_json, read_log, versions,
     write_json)
@@ -77,14 +78,15 @@ def run_dir(
 # %% ../../nbs/74_runs.ipynb #a5d6dc40
 def _contents(path):
     "Weights; and as far as it is told, architecture, arguments, preparation of pictures, and the run."
-    config, summary = path.with_name('config.json'), path.with_name('summary.json')
+    config, summary, untold = path.with_name('config.json'), path.with_name('summary.json'), (None, {}, {}, {})
     if path.suffix == '.safetensors':
-        state, c = load_file(path), read_json(config) if config.is_file() else dict.fromkeys(('architecture', 'model_args', 'pretrained_cfg'))
-        return state, c['architecture'], c['model_args'], c['pretrained_cfg'], read_json(summary) if summary.is_file() else {}
+        if not config.is_file(): return load_file(path), *untold
+        c, run = read_json(config), read_json(summary) if summary.is_file() else {}
+        return load_file(path), c['architecture'], c['model_args'], c['pretrained_cfg'], run
     try:
         with torch.serialization.safe_globals([Namespace]): state = torch.load(path, map_location='cpu', weights_only=True)
     except Exception as e: raise ValueError(f"it is no file of weights ({type(e).__name__})") from e
-    if 'info' not in state: return state, None, {}, {}, {}
+    if 'info' not in state: return state, *untold
     info = state['info']
     weights = state['ema'][0] if state['ema'] and info['recipe']['ema_final'] else state['model']
     return weights, info['arch'], info['model_kwargs'], info['cfg'], info
@@ -97,7 +99,7 @@ def _make(path, arch, changes):
     if name and arch not in (None, name): raise ValueError(f"it holds {name}, not {arch}")
     model = create(name, **kwargs | changes) if name else published(weights, arch, **changes)
     if name: load_weights(model, weights)
-    model.pretrained_cfg, model.run, model.path = model.pretrained_cfg | (cfg or {}), run, path
+    model.pretrained_cfg, model.run, model.path = model.pretrained_cfg | cfg, run, path
     if hasattr(model, 'img_size'): model.pretrained_cfg['input_size'] = model.in_chans, *model.img_size
     return model
 
@@ -112,12 +114,12 @@ def read_pretrained(
     device='cpu', # where the model is to be
 )->nn.Module:     # in evaluation mode; its `run` says what is known of data and recipe
     "A model with weights, or a `ValueError` that says why there is none."
-    path, names = Path(path), ('model.safetensors', 'checkpoint.pt')
+    path = Path(path)
     for k in cfg or {}: known(k, PREPARED, "pictures are prepared without")
-    found = [p for p in ([path/n for n in names] if path.is_dir() else [path]) if p.is_file()]
-    if not found: raise FileNotFoundError(f"no weights here: {str(path)!r} is no file, and no directory with {' or '.join(names)}")
-    try: made = _make(found[0], arch, model or {})
-    except Exception as e: raise ValueError(f"can't read {str(found[0])!r}: {e}") from e
+    if path.is_dir(): path /= 'model.safetensors' if (path/'model.safetensors').is_file() else 'checkpoint.pt'
+    if not path.is_file(): raise FileNotFoundError(f"no weights here: {str(path)!r} doesn't exist")
+    try: made = _make(path, arch, model or {})
+    except Exception as e: raise ValueError(f"can't read {str(path)!r}: {e}") from e
     made.pretrained_cfg |= cfg or {}
     return made.eval().to(device)
 
@@ -150,8 +152,8 @@ def scores(
     res = dict(accuracy=hit[..., 0].mean().item(), right=int(hit[..., 0].sum()), images=len(hit), cross_entropy=nll.mean().item())
     if hit.shape[-1] == 5: res['top5'] = hit.sum(-1).mean().item()
     if nll.dim() == 1: return res
-    bits = res['cross_entropy']/math.log(2)/(dls.bytes_per_token or 1)
-    return res | dict(tokens=nll.numel(), bits=bits, bytes_per_token=dls.bytes_per_token, nats_by_position=nll.mean(0).tolist())
+    bits, size = nll.mean(0)/math.log(2)/(dls.bytes_per_token or 1), dls.bytes_per_token
+    return res | dict(tokens=nll.numel(), bits=bits.mean().item(), bytes_per_token=size, nats_by_position=nll.mean(0).tolist())
 
 # %% ../../nbs/74_runs.ipynb #1272effd
 def evaluate(
@@ -174,9 +176,9 @@ class Plan:
     data_kwargs:dict   # where the data are
     model_kwargs:dict  # arguments of the model, beyond the recipe's
     out:Path           # run directory
+    clocks:tuple       # when it was made: date, and seconds of the processor
     start:nn.Module    # a model with weights to begin with, or None
     state:dict=None    # a checkpoint, when it is resumed
-    clocks:tuple=field(default_factory=lambda: (time.time(), time.process_time())) # when it was made
 
     @property
     def epochs_done(self): return self.state['epoch'] if self.state else 0
@@ -197,16 +199,14 @@ def as_given(
 def _new_run(o):
     "The plan of a run that begins."
     data, of_data, loading = o.data or 'digits', (o.data_args or {}) | as_given(o, ['img_size']), as_given(o, _loading)
-    check_options(data, [*loading, *of_data])
     start = read_pretrained(o.finetune, o.arch, o.model) if o.finetune else None
     arch = start.pretrained_cfg['architecture'] if start else o.arch or MAIN_ARCH.get(data, 'wb_tost_small_patch16_224')
-    if not timm.is_model(arch): known(arch, list_models(), "unknown arch")
     changes = dict(epochs=o.epochs, bs=o.bs, lr=o.lr, model=o.model, data=of_data) | (o.recipe or {})
     recipe = get_recipe(data, arch, finetune=bool(start), **changes)
     if start and 'img_size' not in dls_args(data): recipe = replace(recipe, data=of_data)
     args = {k: v for k, v in (start.model_args | recipe.model).items() if k not in ('num_classes', 'img_size')} if start else {}
     out = o.out or f"runs/{data}-{arch}{'-finetune'*bool(start)}-seed{o.seed or 0}"
-    return Plan(o, data, arch, recipe, as_given(o, _kept), loading, args, Path(out), start)
+    return Plan(o, data, arch, recipe, as_given(o, _kept), loading, args, Path(out), (f'{datetime.now():%Y-%m-%dT%H:%M:%S}', time.process_time()), start)
 
 # %% ../../nbs/74_runs.ipynb #38cafd0e
 def _resumed_run(p):
@@ -216,7 +216,6 @@ def _resumed_run(p):
     for k, v in p.given.items():
         if k not in _loading and v != info['given'].get(k):
             raise ValueError(f"{k}={v!r}, but the run to resume began with {info['given'].get(k)!r}: a schedule can't change half-way")
-    check_options(info['data'], p.data_kwargs)
     info |= dict(recipe=Recipe(**info['recipe']), given=info['given'] | p.given, data_kwargs=info['data_kwargs'] | p.data_kwargs)
     del info['cfg']
     return replace(p, start=None, state=state, **info)
@@ -245,7 +244,6 @@ def build_run(
     dls = get_dls(p.data, bs=r.bs//max(1, num_distrib())//r.grad_accum_steps, seed=seed, device=device, **r.data | p.data_kwargs)
     learn = wb_learner(dls, p.arch, r, cbs=p.options.cbs, weights=p.start and p.start.state_dict(), **p.model_kwargs)
     if rank_distrib(): set_seed(seed + rank_distrib())
-    learn.model.to(device)
     return learn
 
 # %% ../../nbs/74_runs.ipynb #31169299
@@ -265,10 +263,8 @@ def _params(learn): return sum(p.numel() for p in learn.model.parameters())
 
 def _headline(p, learn):
     "What is about to happen."
-    parts, n = ' + '.join(str(len(dl.dataset)) for dl in learn.dls.loaders), num_distrib()
-    epochs = f"{p.recipe.epochs} epochs" + f", {p.epochs_done} of them done"*bool(p.state)
-    return (f"{p.arch}: {_params(learn):,} parameters, {p.data}: {parts} {task_of(learn.dls).unit}, {epochs} on "
-            f"{f'{n} × '*(n > 1)}{learn.dls.device}, {torch.get_num_threads()} threads")
+    parts, n = ' + '.join(str(len(dl.dataset)) for dl in learn.dls.loaders), max(1, num_distrib())
+    return f"{p.arch}: {_params(learn):,} parameters, {p.data}: {parts} {task_of(learn.dls).unit}, on {n} × {learn.dls.device}"
 
 # %% ../../nbs/74_runs.ipynb #b43a8b83
 def fit_run(
@@ -309,15 +305,14 @@ def write_figures(
 # %% ../../nbs/74_runs.ipynb #c31259be
 def _summary(p, learn, valid, test):
     "What a run was, and what came of it: plain values."
-    info, (began, cpu) = run_info(p, learn), p.clocks
-    del info['cfg'], info['model_kwargs']
+    began, cpu = p.clocks
     trained = sum(r['seconds'] for r in read_log(p.out/'log.csv'))
-    return info | dict(
+    return run_info(p, learn) | dict(
         seed=int(p.given.get('seed', 0)), accuracy=(test or valid)['accuracy'], valid=valid, test=test,
         parts=list(getattr(learn.dls, 'parts', ())), params=_params(learn), epochs=p.recipe.epochs, resumed_after_epoch=p.epochs_done,
         seconds=dict(training=round(trained, 2), cpu=round(time.process_time() - cpu, 2)), device=str(learn.dls.device),
         processes=max(1, num_distrib()), threads=torch.get_num_threads(), command=p.options.command, versions=versions(),
-        started=time.strftime('%Y-%m-%dT%H:%M:%S', time.localtime(began)))
+        started=began)
 
 # %% ../../nbs/74_runs.ipynb #b6e80149
 def report_run(
@@ -331,12 +326,12 @@ def report_run(
     figures = write_figures(p.out) if p.options.figures else None
     summary = _summary(p, learn, valid, test) | dict(figures=figures)
     write_json(p.out/'summary.json', summary)
-    return summary
+    return read_json(p.out/'summary.json')
 
 # %% ../../nbs/74_runs.ipynb #5563fbc4
 def _result(s):
-    "The accuracy of each part, by its name."
-    found = zip(s['parts'][1:] or ['validation', 'test'], (s['valid'], s['test']))
+    "The accuracy of each part; papers validate on the test part, as a rule."
+    found = zip(s['parts'][1:] if 'test' in s['parts'][1:2] else ['validation', 'test'], (s['valid'], s['test']))
     return ', '.join(f"{part} accuracy {100*r['accuracy']:.2f} % ({r['right']:,} right)" for part, r in found if r)
 
 # %% ../../nbs/74_runs.ipynb #e32349ac
