@@ -29,7 +29,8 @@ def class_probabilities(
     x:Tensor,        # images `b c h w`
 )->Tensor:           # `b classes`, rows sum to one
     "Softmax of the model's logits."
-    if getattr(unwrap_model(model), 'num_classes', 1) == 0: raise lacks(model, "head that gives one number for each class")
+    headless = getattr(unwrap_model(model), 'num_classes', 1) == 0
+    if headless: raise lacks(model, "head that gives one number for each class")
     return run_model(model, x).float().softmax(-1).cpu()
 
 # %% ../../nbs/65_report.ipynb #a6ca6562
@@ -40,7 +41,8 @@ def plot_prediction(
     "The image, and the most probable classes."
     x, pixels = prepare_image(model, image)
     percent = 100*class_probabilities(model, x)[0]
-    labels = (getattr(model, 'pretrained_cfg', None) or {}).get('label_names') or [f'class {i}' for i in range(len(percent))]
+    labels = (getattr(model, 'pretrained_cfg', None) or {}).get('label_names')
+    labels = labels or [f'class {i}' for i in range(len(percent))]
     fig, [(a, b)] = new_figure(1, 2, w=3.2, h=2.4)
     a.imshow(pixels)
     a.set(**BARE)
@@ -84,7 +86,7 @@ def _membership(s): return membership_maps(s.model, s.image, layers=None)
 def _cls(s): return cls_attention_maps(s.model, s.image, layers=None)
 
 # %% ../../nbs/65_report.ipynb #90ddc621
-@section('Subspaces', 'Inner products of the basis vectors, and overlap of two heads: 0 orthogonal, 1 the same.')
+@section('Subspaces', 'Inner products of the basis vectors, head by head: 0 orthogonal, 1 the same.')
 def _subspaces(s): return plot_subspaces(s.model)
 
 @section('Spectra', 'How much of the energy of the tokens the strongest directions hold.')

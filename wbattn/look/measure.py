@@ -160,8 +160,8 @@ def _statistics(found, keys):
     "Values `images keys` of each layer → a list over layers for each key's mean and standard deviation."
     values = torch.stack(found)
     std = values.std(1, correction=int(values.shape[1] > 1))
-    names = keys + [f'{k}_std' for k in keys]
-    return pd.DataFrame(torch.cat([values.mean(1), std], 1).numpy(), columns=names).dropna(axis=1, how='all').to_dict('list')
+    table = pd.DataFrame(torch.cat([values.mean(1), std], 1).numpy(), columns=keys + [f'{k}_std' for k in keys])
+    return table.dropna(axis=1, how='all').to_dict('list')
 
 # %% ../../nbs/61_measure.ipynb #dfebecf9
 def layer_rates(
@@ -183,10 +183,11 @@ def layer_rates(
         asked = Asked(op, _ask(op, 'membership', Z), _ask(op, 'bases'), eps)
         z = widen(Z if where == 'input' else streams.get(blocks[op], Z))
         tokens = [z, z + widen(_scaled(blocks[op], update))][:1 + after]
-        values = [QUANTITIES[k].of(t, asked) for k in what for t in tokens]
-        return torch.stack([Z.new_full((len(Z),), math.nan).double() if v is None else v.double() for v in values], 1)
+        values, none = [QUANTITIES[k].of(t, asked) for k in what for t in tokens], Z.new_full((len(Z),), math.nan)
+        return torch.stack([(none if v is None else v).double() for v in values], 1)
     hooks = [b.register_forward_pre_hook(enter) for b in blocks.values() if hasattr(b, 'norm1')]
-    return _statistics(collect(model, x, list(blocks), see, hooks), [k + s for k in what for s in ('', '_after')[:1 + after]])
+    keys = [k + s for k in what for s in ('', '_after')[:1 + after]]
+    return _statistics(collect(model, x, list(blocks), see, hooks), keys)
 
 # %% ../../nbs/61_measure.ipynb #fdbbe8c6
 def layer_spectra(

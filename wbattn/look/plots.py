@@ -123,8 +123,9 @@ def plot_layer_rates(
     rows, colors = -(-len(keys)//3), dict(zip(lines, PALETTE)) | COLORS
     fig, axs = new_figure(rows, -(-len(keys)//rows), w=3.6, h=2.6)
     for ax, k in zip(axs.flat, keys):
-        _by_layer(lines, k).plot(ax=ax, yerr=_by_layer(lines, f'{k}_std'), color=colors, marker='o', ms=3.5, legend=False,
-                                 elinewidth=.8, xlabel='layer', ylabel=QUANTITIES[k].label)
+        mean, std = _by_layer(lines, k), _by_layer(lines, f'{k}_std')
+        mean.plot(ax=ax, yerr=std, color=colors, marker='o', ms=3.5, legend=False, elinewidth=.8,
+                  xlabel='layer', ylabel=QUANTITIES[k].label)
         ax.xaxis.get_major_locator().set_params(integer=True)
     for ax in axs.flat[len(keys):]: ax.remove()
     fig.legend(*axs[0, 0].get_legend_handles_labels(), loc='outside upper center', ncols=6, frameon=False, fontsize=9)
@@ -139,7 +140,8 @@ def learning_curves(
     fig, [(a, b)] = new_figure(1, 2)
     for log in map(pd.DataFrame, logs):
         log, alpha = log.set_index('epoch'), 1 if len(logs) == 1 else 0.6
-        log[['train_loss', 'valid_loss']].plot(ax=a, color=[BLUE, ORANGE], style=['-', '--'], alpha=alpha, ylabel='loss (nats)')
+        losses = log[['train_loss', 'valid_loss']]
+        losses.plot(ax=a, color=[BLUE, ORANGE], style=['-', '--'], alpha=alpha, ylabel='loss (nats)')
         (100 - 100*log.accuracy).plot(ax=b, color=ORANGE, style='--', alpha=alpha)
     a.legend(['training', 'validation'], frameon=False)
     b.set(ylabel='validation error (%)', yscale='symlog', ylim=(0, 100))
@@ -169,7 +171,8 @@ def plot_spectra(
     "Cumulative spectrum of the tokens, layer by layer."
     shares = pd.DataFrame(100*torch.stack(layer_spectra(model, x), 1).numpy()).rename(lambda i: i + 1)
     fig, [axs] = new_figure(w=5)
-    plot_by_layer(axs, [shares], logx=True, xlabel='number of strongest directions', ylabel='share of the energy (%)')
+    labels = dict(xlabel='number of strongest directions', ylabel='share of the energy (%)')
+    plot_by_layer(axs, [shares], logx=True, **labels)
     return fig
 
 # %% ../../nbs/62_plots.ipynb #f89c70cc

@@ -67,7 +67,7 @@ def make_optimizer(
     "The recipe's optimiser, for fastai's Learner."
     name, info = recipe.opt, get_optimizer_info(recipe.opt)
     given = dict(fused=True) if name == 'adamw' else {}
-    if info.has_betas and info.num_betas == 2: given['betas'] = recipe.opt_betas
+    if info.has_betas and info.num_betas == 2: given['betas'] = tuple(recipe.opt_betas)
     if info.has_eps: given['eps'] = recipe.opt_eps
     opt = GroupOptim(opt=create_optimizer_v2(list(groups), name, lr=float(lr), momentum=recipe.opt_betas[0], **given))
     opt.set_hypers(lr=lr, wd=recipe.wd)

@@ -30,8 +30,8 @@ RULES = {name: rule for names, rule in (
 def check_recipe(
     recipe, # a Recipe
 ):
-    "`ValueError` for what makes no sense; JSON's lists become tuples."
-    recipe.moms, recipe.opt_betas = tuple(recipe.moms), tuple(recipe.opt_betas)
+    "`ValueError` for what makes no sense; tuples become lists, as JSON has them."
+    recipe.moms, recipe.opt_betas = list(recipe.moms), list(recipe.opt_betas)
     known(recipe.opt, list_optimizers(), "unknown opt")
     for name, rule in RULES.items():
         if (value := getattr(recipe, name)) is not None: check_value(name, value, rule)
@@ -57,8 +57,8 @@ class Recipe:
     warmup_epochs:float|None=None # the same in epochs (at most half of the run); None: `warmup` holds
     warmup_lr:float|None=None   # the rate it starts at; None: lr/25
     min_lr:float|None=None      # the rate it ends at; None: lr/100,000
-    moms:tuple=(0.95, 0.85, 0.95) # β1 at the start, at the highest learning rate, at the end of 'one_cycle'
-    opt_betas:tuple=(0.9, 0.99) # β1 and β2; without betas, β1 is the momentum
+    moms:list=(0.95, 0.85, 0.95) # β1 at the start, at the highest learning rate, at the end of 'one_cycle'
+    opt_betas:list=(0.9, 0.99) # β1 and β2; without betas, β1 is the momentum
     opt_eps:float=1e-5          # ε of an optimiser that has one
     loss:str='ce'               # a row of `LOSSES`: 'ce', 'bce', 'ce+rate', 'mcr2', 'simdino'
     rate_weight:float=1.        # of −ΔR beside cross-entropy, in 'ce+rate'
@@ -226,5 +226,5 @@ def recipe_table(
     source, usual = recipe.source | dict(peak_lr='lr·bs/lr_base_size'), flat(Recipe())
     rows = {k: v for k, v in flat(recipe).items() if k in source or v != usual.get(k)}
     if recipe.lr_base_size: rows['peak_lr'] = recipe.peak_lr
-    texts = [f'{v:g}' if isinstance(v, float) else str(v) for v in rows.values()]
-    return pd.DataFrame(dict(value=texts, source=[source.get(k, '') for k in rows]), list(rows))
+    def text(v): return f'{v:g}' if isinstance(v, float) else str(tuple(v) if isinstance(v, list) else v)
+    return pd.DataFrame(dict(value=[text(v) for v in rows.values()], source=[source.get(k, '') for k in rows]), list(rows))
