@@ -12,7 +12,7 @@ from pkgutil import get_data, iter_modules
 from typing import TYPE_CHECKING
 
 # %% ../nbs/99_face.ipynb #7253371c
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from wbattn.rates import (coding_rate, correlated_line, effective_rank, partition_rate, rate_reduction,
