@@ -12,15 +12,17 @@ from pkgutil import get_data, iter_modules
 from typing import TYPE_CHECKING
 
 # %% ../nbs/99_face.ipynb #7253371c
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from wbattn.rates import (coding_rate, correlated_line, effective_rank, partition_rate, rate_reduction, spectrum_cdf,
+    from wbattn.rates import (coding_rate, correlated_line, effective_rank, partition_rate, rate_reduction,
+        spectrum_cdf,
         subspace_rate, union_of_subspaces, variational_rate)
     from wbattn.testing import assert_close, assert_same_op, check_operator, expect_fail
     from wbattn.forms import use
     from wbattn.ops.redunet import ReduLayer, ReduNet, compression_operators, expansion_operator
-    from wbattn.ops.tssa import CausalTSSA, TSSA, causal_token_statistics_attention, token_statistics_attention, tssa_membership
+    from wbattn.ops.tssa import (CausalTSSA, TSSA, causal_token_statistics_attention, token_statistics_attention,
+        tssa_membership)
     from wbattn.ops.basis import cholesky_basis, ridge_project, sketch
     from wbattn.ops.eca import Compress, ECAttention, Expand, compress, eca_membership, expand
     from wbattn.ops.dmsa import DMSA, soft_threshold
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
     from wbattn.train.learner import wb_learner
     from wbattn.look import (cls_attention_maps, explain, layer_rates, layer_spectra, membership_maps, step_sizes,
         subspace_coherence)
-    from wbattn.run.cli import (wbattn_bench, wbattn_eval, wbattn_experiment, wbattn_explain, wbattn_generate, wbattn_predict,
+    from wbattn.run.cli import (wbattn_bench, wbattn_eval, wbattn_experiment, wbattn_explain, wbattn_generate,
+        wbattn_predict,
         wbattn_train)
     from wbattn.run.generate import generate
 

@@ -112,7 +112,8 @@ class RateReductionLoss(CodingRateLoss):
         "Minus the rate reduction of the features."
         Z, y = self._gather(_problem(Z, y), Z, y)
         Pi = F.one_hot(y.unique(return_inverse=True)[1]) if y.dim() == 1 else y
-        if Pi.shape[1] < 2: raise ValueError('a rate reduction needs two classes or more: that of one is 0, without gradient')
+        if Pi.shape[1] < 2:
+            raise ValueError('a rate reduction needs two classes or more: that of one is 0, without gradient')
         return -self._rate(rate_reduction, Z, _wide(Pi))
 
 # %% ../nbs/38_losses.ipynb #8830bc30

@@ -58,7 +58,8 @@ def _values(f, inputs):
     real = [x for x in copies if isinstance(x, Tensor) and x.is_floating_point()]
     leaves = [x for x in real if x.requires_grad] or [x.requires_grad_() for x in real]
     y = f(*(x.clone() if isinstance(x, Tensor) else x for x in copies))
-    named = {f'output {i}': t for i, t in enumerate(y if isinstance(y, (tuple, list)) else [y]) if isinstance(t, Tensor)}
+    outs = y if isinstance(y, (tuple, list)) else [y]
+    named = {f'output {i}': t for i, t in enumerate(outs) if isinstance(t, Tensor)}
     along = [t for t in named.values() if t.requires_grad]
     if not along: raise AssertionError('no output can be differentiated')
     slopes = torch.autograd.grad(along, leaves, [_noise(t) for t in along], materialize_grads=True)
@@ -181,7 +182,7 @@ def _tied(op):
 
 # %% ../nbs/01_testing.ipynb #7c2c05de
 def _change(op, x):
-    "Relative change of the objective along a small step that keeps the size of the tokens, over the length of the step."
+    "Relative change of the objective along a small step that keeps the tokens' size, over the length of the step."
     y, before = op(x), op.objective(x).sum()
     z = x + 1e-3*x.norm()*y/y.norm()
     after = op.objective(z*x.norm()/z.norm()).sum()

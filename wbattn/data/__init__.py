@@ -134,7 +134,8 @@ _published('cifar10', tvd.CIFAR10, 'CIFAR-10, small photographs', '50,000 → 10
 _published('cifar100', tvd.CIFAR100, 'CIFAR-100, small photographs', '50,000 → 10,000', 100, 32, *_cifar,
            own=((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)))
 _published('svhn', tvd.SVHN, 'Street View House Numbers', '73,257 (+ 531,131) → 26,032', 10, 32, 'MATLAB arrays',
-           'http://ufldl.stanford.edu/housenumbers/', hflip=0., own=((0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970)))
+           'http://ufldl.stanford.edu/housenumbers/', hflip=0.,
+               own=((0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970)))
 _published('flowers', tvd.Flowers102, 'Oxford 102 Flowers', '1,020 (+ 1,020) → 6,149', 102, 224, 'JPEG, MATLAB lists',
            'https://www.robots.ox.ac.uk/~vgg/data/flowers/102/')
 _published('pets', tvd.OxfordIIITPet, 'Oxford-IIIT Pets, 37 breeds', '3,680 → 3,669', 37, 224, 'JPEG, text lists',
@@ -154,7 +155,8 @@ def grey_cifar_dls(
     "CIFAR-10 in grey, row by row (the arena's Image)."
     parts, vocab = read_published(tvd.CIFAR10, 'cifar10', data_dir, ('train', 'test'), download, verify)
     def grey(x): return picture_rows([np.asarray(Image.fromarray(o).convert('L')) for o in x])
-    return sequence_dls('grey_cifar10', {k: (grey(x), y) for k, (x, y) in _hold_out(parts, 0.1).items()}, vocab, 1024, **kwargs)
+    return sequence_dls('grey_cifar10', {k: (grey(x), y) for k, (x, y) in _hold_out(parts, 0.1).items()}, vocab,
+        1024, **kwargs)
 
 # %% ../../nbs/49_datasets.ipynb #40bde8ee
 def _class_folders(d): return sorted(o.name for o in os.scandir(d) if o.is_dir() and o.name[0] != '.')

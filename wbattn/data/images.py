@@ -68,7 +68,8 @@ def check_files(
     "Name the files that can't be decoded as pictures."
     right = parallel(verify_image, files, threadpool=True, n_workers=8, progress=len(files) > 5000)
     bad = [str(f) for f, ok in zip(files, right) if not ok]
-    if bad: raise UnreadableImage(f"{len(bad)} of {len(files)} images can't be read, such as {', '.join(map(repr, bad[:5]))}")
+    if bad:
+        raise UnreadableImage(f"{len(bad)} of {len(files)} images can't be read, such as {', '.join(map(repr, bad[:5]))}")
 
 # %% ../../nbs/41_images.ipynb #c95872bf
 @dataclass(frozen=True)
@@ -88,7 +89,8 @@ class Augment:
     def __post_init__(self):
         for k, rule in _rules.items(): check_value(k, getattr(self, k), rule)
         try: self.train_tfm((32, 32))
-        except Exception as e: raise ValueError(f"auto_augment={self.auto_augment!r}; expected such as 'rand-m9-mstd0.5-inc1', 'tv-n2-m14' or 'none'") from e
+        except Exception as e:
+            raise ValueError(f"auto_augment={self.auto_augment!r}; expected such as 'rand-m9-mstd0.5-inc1', 'tv-n2-m14' or 'none'") from e
 
 # %% ../../nbs/41_images.ipynb #32042264
 _share = (lambda v: 0 <= v <= 1), "a share from 0 to 1"

@@ -158,7 +158,8 @@ def as_loaders(
     check_value('val_bs', val_bs or 1, whole())
     if bs > len(sets[0]): raise ValueError(f"bs={bs} is more than the {len(sets[0])} training {task.unit}")
     device = torch.device(device or default_device())
-    kwargs = dict(num_workers=num_workers, after_batch=after_batch, pin_memory=num_workers != 0 and device.type == 'cuda')
+    kwargs = dict(num_workers=num_workers, after_batch=after_batch,
+        pin_memory=num_workers != 0 and device.type == 'cuda')
     dls = [make(sets[0], bs=bs, shuffle=True, drop_last=True, **kwargs)]
     dls += [make(o, bs=val_bs or 2*bs, **kwargs) for o in sets[1:]]
     res = Loaders(*dls, device=device)

@@ -58,7 +58,8 @@ def affine_tfm(
     max_zoom=1.1    # scales from 1/max_zoom to max_zoom, of three scans in four
 )->TrainAffine:     # of a batch
     "Shifts, slight rotations and zooms; background outside; no flips."
-    fs = [partial(rotate_mat, max_deg=max_rotate, p=.75), partial(zoom_mat, min_zoom=1/max_zoom, max_zoom=max_zoom, p=.75),
+    fs = [partial(rotate_mat, max_deg=max_rotate, p=.75),
+        partial(zoom_mat, min_zoom=1/max_zoom, max_zoom=max_zoom, p=.75),
           partial(shift_mat, max_shift=max_shift)]
     return TrainAffine(fs, pad_mode=PadMode.Zeros, align_corners=False)
 
@@ -76,7 +77,8 @@ def digits_dls(
 )->Loaders:       # training 1,257, validation 180, test 360 scans `1 8 8`
     "scikit-learn's 1,797 handwritten digits."
     tfms = [affine_tfm(**kwargs)] if augment else []
-    return array_dls(digits_arrays(), range(10), bs, val_bs, tfms, DIGITS_MEAN, DIGITS_STD, seed=seed, device=device, name="digits")
+    return array_dls(digits_arrays(), range(10), bs, val_bs, tfms, DIGITS_MEAN, DIGITS_STD, seed=seed,
+        device=device, name="digits")
 
 # %% ../../nbs/43b_scenes.ipynb #536266ed
 SIDE = 64                                                  # of a scene, in pixels

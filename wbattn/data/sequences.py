@@ -54,7 +54,7 @@ def sequence_dls(
     task = Task('sequences', 'sequences', args, ('accuracy',), dict(label_names=list(map(str, vocab))))
     return as_loaders(sets, task, bs, val_bs, seed, device, name=name, parts=tuple(parts), record=record)
 
-sequence_options = delegates(sequence_dls, but=['name', 'parts', 'vocab', 'max_len', 'documents', 'symbols', 'drawn']) # other options
+sequence_options = delegates(sequence_dls, but=['name', 'parts', 'vocab', 'max_len', 'documents', 'symbols', 'drawn'])
 
 # %% ../../nbs/48c_sequences.ipynb #48ccut02
 def draw_parts(
@@ -94,8 +94,10 @@ def imdb_dls(
 )->Loaders:          # batches (ids `b n`, labels `b`); 257 symbols, 2 classes
     "IMDB's reviews, byte by byte (the arena's Text)."
     from sklearn.datasets import load_files
-    read = {k: load_files(Path(data_dir)/'aclImdb'/k, categories=['neg', 'pos'], shuffle=False) for k in ('train', 'test')}
-    return sequence_dls('imdb', {k: (byte_rows(o.data), o.target) for k, o in read.items()}, ('neg', 'pos'), max_len, **kwargs)
+    read = {k: load_files(Path(data_dir)/'aclImdb'/k, categories=['neg', 'pos'],
+        shuffle=False) for k in ('train', 'test')}
+    return sequence_dls('imdb', {k: (byte_rows(o.data), o.target) for k, o in read.items()}, ('neg', 'pos'),
+        max_len, **kwargs)
 
 # %% ../../nbs/48c_sequences.ipynb #4270fa2f
 OPERATORS = {'[MIN': min, '[MAX': max, '[MED': lambda v: int(statistics.median(v)), '[SM': lambda v: sum(v) % 10}
@@ -164,7 +166,8 @@ def listops_dls(
     check_option(4 <= least <= most <= 1999, 'least, most', (least, most), "4 ≤ least ≤ most ≤ 1999")
     drawn = dict(least=least, most=most)
     parts = draw_parts(partial(draw_formulas, data_seed, **drawn), n_train, n_valid, n_test)
-    return sequence_dls('listops', parts, range(10), max_len, 1, len(SYMBOLS), drawn | dict(data_seed=data_seed), **kwargs)
+    return sequence_dls('listops', parts, range(10), max_len, 1, len(SYMBOLS),
+        drawn | dict(data_seed=data_seed), **kwargs)
 
 # %% ../../nbs/48c_sequences.ipynb #c6bff91d
 STEP, MIDDLE = 3., 16 + 16j # from the middle of a dash to that of the next; middle of a picture of 32 pixels

@@ -167,7 +167,9 @@ def bin_tokens(
 # %% ../../nbs/48b_text.ipynb #48bbin02
 def _file_record(path, vocab):
     "What can be told of a file of tokens"
-    with open(path, 'rb') as f: return dict(vocab=vocab.name, tokens=os.path.getsize(path)//2, sha256=hashlib.file_digest(f, 'sha256').hexdigest())
+    with open(path, 'rb') as f:
+        return dict(vocab=vocab.name, tokens=os.path.getsize(path)//2,
+            sha256=hashlib.file_digest(f, 'sha256').hexdigest())
 
 def write_bin(
     path,      # of the file
@@ -193,7 +195,8 @@ def read_bin(
     "The tokens of a file, once they are known to be those of the vocabulary."
     vocab, beside = get_vocab(vocab), Path(f'{path}.json')
     record = json.loads(beside.read_text()) if beside.is_file() else dict(vocab=vocab.name)
-    check_option(record['vocab'] == vocab.name, 'vocab', vocab.name, f"{record['vocab']!r}, as the file {str(path)!r} has")
+    check_option(record['vocab'] == vocab.name, 'vocab', vocab.name,
+        f"{record['vocab']!r}, as the file {str(path)!r} has")
     return check_ids(np.memmap(path, dtype='<u2', mode='r'), vocab), record | _file_record(path, vocab)
 
 # %% ../../nbs/48b_text.ipynb #13ec086c
@@ -291,7 +294,8 @@ def text_dls(
 
 # %% ../../nbs/48b_text.ipynb #4201415a
 _text_row = partial(dataset, classes=256, size=256)
-_text_row('python', "Python's standard library, byte by byte", 'about 9 MB', format='comes with Python')(partial(text_dls, 'python'))
+_text_row('python', "Python's standard library, byte by byte", 'about 9 MB',
+    format='comes with Python')(partial(text_dls, 'python'))
 _text_row('glosses', "English glosses of WordNet, byte by byte", 'about 1.4 MB', format='comes with timm',
           url='https://wordnet.princeton.edu')(partial(text_dls, 'glosses'))
 

@@ -18,7 +18,8 @@ from .. import fast as folder
 from ..forms import Unfit, fast
 from ..numerics import check_sizes, plain_grad, widen
 from ..ops.dmsa import _angles, _check_codes, decoupled_attention, rotary_scores
-from ..ops.tssa import (causal_token_statistics_attention, causal_token_statistics_step, check_codes, check_half_life,
+from ..ops.tssa import (causal_token_statistics_attention, causal_token_statistics_step, check_codes,
+    check_half_life,
                              token_statistics_attention)
 
 # %% ../../nbs/29_core.ipynb #6d15caa5
@@ -82,7 +83,7 @@ def _for_c(w, arg):
     return _turns(-(-w.shape[2]//_block), w.shape[3], arg.item(), w.dtype)
 
 # %% ../../nbs/29_core.ipynb #3b5e9d21
-_space = 'wbattn' if __name__.startswith('wbattn.') else 'wbattn_page'   # a page run as such must not replace the library's
+_space = 'wbattn' if __name__.startswith('wbattn.') else 'wbattn_page'   # a page must not replace the library's
 
 def _operation(schema):
     "Declare `allocate`, which allocates the output, as the operation of C that fills it; `schema` as PyTorch writes it"
@@ -100,7 +101,7 @@ def _operation(schema):
 
 # %% ../../nbs/29_core.ipynb #5d0a7e12
 def _differentiate(op, plain):
-    "Decorator: `grad(ctx, g, *inputs, *kept)` is the gradient of an operation, and for the second time that of `plain(*inputs)`"
+    "Decorator: `grad(ctx, g, *inputs, *kept)` is the gradient of an operation; that of `plain(*inputs)` serves the second time"
     def keep(ctx, inputs, output): ctx.save_for_backward(*inputs, *(output[1:] if isinstance(output, tuple) else ()))
     def declare(grad):
         def backward(ctx, g, *_):
@@ -144,7 +145,8 @@ def _causal_tssa_grad(w, temp, bias, rate, g, Pi, starts, by_rate):
     return *_codes_and_members(w), _doubles(w, w.shape[1]), _doubles(w, w.shape[1])
 
 def _causal_plain(w, temp, bias, rate, before):
-    return causal_token_statistics_attention.plain(w, temp, None if bias is None else bias[0], None if rate is None else 1/rate)
+    return causal_token_statistics_attention.plain(w, temp, None if bias is None else bias[0],
+        None if rate is None else 1/rate)
 
 @_differentiate(_causal_tssa, _causal_plain)
 def _(ctx, g, w, temp, bias, rate, before, Pi, starts, after):
@@ -216,7 +218,7 @@ def _causal_token_statistics_in_c(w, temp, bias=None, half_life=None):
 # %% ../../nbs/29_core.ipynb #5d0a7e14
 @fast(causal_token_statistics_step, 'cpu')
 def _token_statistics_step_in_c(w, temp, bias, energy, grouped, count, half_life=None):
-    "Causal token-statistics attention of the next tokens of a stream, in one sweep of C; the three sums after the last."
+    "Causal token-statistics attention of a stream's next tokens, in one sweep of C; the three sums after the last."
     if w.dim() != 4 or w.shape[2] < 8: raise Unfit('fewer than 8 tokens at once')
     _check(w)
     if torch.is_grad_enabled(): raise Unfit('a gradient may be asked for')

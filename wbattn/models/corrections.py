@@ -45,7 +45,8 @@ class Correction(nn.Module):
     ):
         super().__init__()
         if kind not in kinds:
-            raise ValueError(f'correction must be one of {", ".join(map(repr, kinds))} or a file of a fitted one, got {kind!r}')
+            known = ', '.join(map(repr, kinds))
+            raise ValueError(f'correction must be one of {known} or a file of a fitted one, got {kind!r}')
         self.kind, self.heads, self.depth, self.published, self.fitted = kind, heads, depth, published, {}
         if kind == 'shac': self.register_buffer('distortion', torch.zeros(depth, heads))
         if kind in ('lhac', 'lhac-d'): self.f = nn.ModuleList([_size_net(heads, published) for _ in range(depth)])

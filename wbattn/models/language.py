@@ -75,7 +75,8 @@ class WhiteBoxGPT(TimmModel):
         super().__init__()
         check_sizes(embed_dim, num_heads, depth=depth, vocab_size=vocab_size)
         check_option(pos_embed in ('learned', 'none'), 'pos_embed', pos_embed, "'learned' or 'none'")
-        check_option(block_size >= (pos_embed == 'learned'), 'block_size', block_size, "at least 1; with pos_embed='none' 0")
+        check_option(block_size >= (pos_embed == 'learned'), 'block_size', block_size,
+            "at least 1; with pos_embed='none' 0")
         check_option(conv == 0 or conv >= 2, 'conv', conv, "0, or a number of at least 2")
         if attn == 'tssa': kwargs['max_len'] = kwargs.get('max_len', block_size) or None
         if mlp == 'mlp': kwargs['mlp_bias'] = bias
@@ -84,7 +85,8 @@ class WhiteBoxGPT(TimmModel):
         self.wte = nn.Embedding(vocab_size, embed_dim)
         self.wpe = nn.Embedding(block_size, embed_dim) if pos_embed == 'learned' else None
         self.drop, norm = nn.Dropout(drop_rate), partial(nn.LayerNorm, eps=1e-5, bias=bias)
-        halves = block_halves(attn, mlp, embed_dim, num_heads, dict(qkv_bias=bias, proj_bias=bias) | kwargs, causal_layers)
+        halves = block_halves(attn, mlp, embed_dim, num_heads, dict(qkv_bias=bias, proj_bias=bias) | kwargs,
+            causal_layers)
         block = partial(Block, embed_dim, norm_layer=norm, init_values=init_values)
         self.blocks, self.norm = nn.ModuleList([block(**halves(i)) for i in range(depth)]), norm(embed_dim)
         self.apply(self._start)

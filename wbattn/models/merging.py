@@ -126,7 +126,8 @@ def window_plan(
     "Merge the r most similar pairs that lie in one window: linear in n."
     n = metric.shape[1]
     most = (n - protected)//2
-    check_option(isinstance(r, int) and 0 <= r <= most, 'r', r, f'a whole number from 0 to {most}, half of what may merge')
+    check_option(isinstance(r, int) and 0 <= r <= most, 'r', r,
+        f'a whole number from 0 to {most}, half of what may merge')
     score, best = _match(metric, protected, sizes, window)
     rank = score.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
     return MergePlan(_places(torch.where(rank < r, best, -1), n, protected, window is None), n - r)

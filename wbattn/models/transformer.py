@@ -83,7 +83,8 @@ def _make_positions(pos_embed, dim, grid, num_prefix):
 # %% ../../nbs/31_transformer.ipynb #cd6972b2
 def _class_attention(layers, dim, num_heads, depth, norm_layer):
     "Layers of class attention behind `depth` blocks."
-    layer = partial(ClassAttentionBlock, dim, num_heads, qkv_bias=True, eta=1. if depth <= 12 else 1e-5, tokens_norm=True)
+    layer = partial(ClassAttentionBlock, dim, num_heads, qkv_bias=True, eta=1. if depth <= 12 else 1e-5,
+        tokens_norm=True)
     return nn.ModuleList([layer(norm_layer=norm_layer) for _ in range(layers)])
 
 # %% ../../nbs/31_transformer.ipynb #bd042023
@@ -125,7 +126,8 @@ class WhiteBoxTransformer(TimmModel):
         block = partial(Block, embed_dim, norm_layer=norm_layer, drop_path=drop_path_rate, init_values=init_values)
         self.blocks = nn.ModuleList([block(**halves(i)) for i in range(depth)])
         self.cls_attn_blocks = _class_attention(cls_attn_layers, embed_dim, num_heads, depth, norm_layer)
-        self.norm, self.head_drop, self.head = norm_layer(embed_dim), nn.Dropout(drop_rate), self._make_head(num_classes)
+        self.norm, self.head_drop = norm_layer(embed_dim), nn.Dropout(drop_rate)
+        self.head = self._make_head(num_classes)
         self.init_weights()
 
 # %% ../../nbs/31_transformer.ipynb #302929d8

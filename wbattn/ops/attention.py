@@ -13,7 +13,8 @@ from torch import nn, Tensor
 from einops import einsum, rearrange
 from fastcore.basics import patch
 from ..forms import Unfit, fast, operator
-from ..numerics import (block_options, check_heads, check_option, check_sizes, check_tokens, log_sizes, no_autocast,
+from ..numerics import (block_options, check_heads, check_option, check_sizes, check_tokens, log_sizes,
+    no_autocast,
                              plain_grad, refuse_mask, widen)
 from ..rates import subspace_rate
 
@@ -270,7 +271,8 @@ class ISTA(nn.Module):
         lam:float=0.1,    # price λ of a unit of code, ≥ 0
     ):
         super().__init__()
-        check_option(dim > 0 and step > 0 and lam >= 0, 'dim, step, lam', (dim, step, lam), 'dim ≥ 1, step > 0 and lam ≥ 0')
+        check_option(dim > 0 and step > 0 and lam >= 0, 'dim, step, lam', (dim, step, lam),
+            'dim ≥ 1, step > 0 and lam ≥ 0')
         self.dim, self.step, self.lam = dim, step, lam
         self.weight = nn.Parameter(nn.init.kaiming_uniform_(torch.empty(dim, dim)))
 

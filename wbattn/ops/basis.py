@@ -54,7 +54,8 @@ def pooled_sketch(
     "The sketch of tokens that stand for several: each takes the sum of its rows of Ω."
     counts = sizes.round().long()
     if (counts < 0).any() or (counts != sizes).any():
-        raise ValueError(f'sizes must be whole numbers ≥ 0, got values from {sizes.min().item()} to {sizes.max().item()}')
+        low, high = sizes.min().item(), sizes.max().item()
+        raise ValueError(f'sizes must be whole numbers ≥ 0, got values from {low} to {high}')
     ends = counts.cumsum(-1)
     rows = cached_sketch(int(ends.max()), r, seed, sizes.device, torch.float64)
     total = torch.cat([rows.new_zeros(1, r), rows.cumsum(0)])
@@ -73,7 +74,8 @@ def check_eps(
 def _precision(device_type):
     "Where PyTorch keeps the precision of float32 products: object, attribute, and the value that keeps all digits"
     products = torch.backends.cuda.matmul if device_type == 'cuda' else getattr(torch.backends.mkldnn, 'matmul', None)
-    return (products, 'fp32_precision', 'ieee') if hasattr(products, 'fp32_precision') else (products, 'allow_tf32', False)
+    if hasattr(products, 'fp32_precision'): return products, 'fp32_precision', 'ieee'
+    return products, 'allow_tf32', False
 
 def gram(
     Y:Tensor,   # `... d r`

@@ -37,7 +37,9 @@ def grid_pool(
     root = math.isqrt(rest)
     if grid is None or math.prod(grid) != rest: grid = (root, root) if root*root == rest else (1, rest)
     if grid[0] == 1: pool = _cells(rest, side*side, like)
-    else: pool = einsum(_cells(grid[0], side, like), _cells(grid[1], side, like), 'r i, c j -> r c i j').flatten(2).flatten(0, 1)
+    else:
+        pool = einsum(_cells(grid[0], side, like), _cells(grid[1], side, like),
+            'r i, c j -> r c i j').flatten(2).flatten(0, 1)
     return F.pad(pool, (0, 0, prefix, suffix))
 
 # %% ../../nbs/17_cbsa.ipynb #1fa3fbdb
@@ -58,7 +60,8 @@ def contract_and_broadcast(
 )->Tensor:                      # `b h n p`
     "Contract representatives by attention among them and broadcast the result (CBSA; see the page's equation 1)."
     if w.dim() != 4 or pool.shape[-2] != w.shape[2]:
-        raise ValueError(f'expected codes b h n p and weights n m or b n m, got {tuple(w.shape)} and {tuple(pool.shape)}')
+        shapes = tuple(w.shape), tuple(pool.shape)
+        raise ValueError(f'expected codes b h n p and weights n m or b n m, got {shapes}')
     with no_autocast(w):
         codes = widen(w)
         Q = (pool if pool.dim() == 2 else pool[:, None]).to(codes.dtype).mT @ codes
@@ -78,7 +81,7 @@ class CBSA(ProjectedAttention):
         side:int=8,                      # representatives are side × side
         grid:tuple[int, int]|None=None,  # rows and columns of the patches; a square if there is one, else one row
         num_prefix_tokens:int=0,         # class tokens in front, which no representative averages
-        num_suffix_tokens:int=0,         # tokens at the end, likewise; 1 for weights that were trained with the published code
+        num_suffix_tokens:int=0,         # tokens at the end, likewise; 1: what published weights were trained with
         qkv_bias:bool=False,             # a bias in the codes; the published code has none
         proj_drop:float=0.,              # dropout of the update
         **block,                         # what timm's blocks hand to every attention layer
@@ -108,7 +111,7 @@ def forward(self:CBSA,
     x:Tensor,                  # tokens `b n d`
     *,
     sizes:Tensor|None=None,    # how many tokens each row stands for `b n`, neighbours in order; all 1 unless given
-    pool:Tensor|None=None,     # the sums of their weights `b n m`, for tokens that were no neighbours: see `token_kwargs`
+    pool:Tensor|None=None,     # the sums of their weights `b n m`, for tokens that were no neighbours
     attn_mask:None=None,       # timm's blocks hand it on; any mask is refused
     is_causal:bool=False,      # as well
 )->Tensor:                     # what a block adds to them `b n d`

@@ -189,7 +189,8 @@ def _gates(self:DMSA, x, sizes, positions):
     Pi = scores.sigmoid() if self.sparsify in ('subspace', None) else soft_threshold(scores, weights=s)
     if self.sparsify in ('token', None): return Pi, None
     gate = scores.mean(-1) if s is None else (scores*s).sum(-1) / s.sum(-1)      # no product: autocast would round it
-    return Pi, soft_threshold(gate, self.topk) if self.activation == 'soft_threshold' else _activations[self.activation](gate)
+    if self.activation == 'soft_threshold': return Pi, soft_threshold(gate, self.topk)
+    return Pi, _activations[self.activation](gate)
 
 # %% ../../nbs/16_dmsa.ipynb #77f1f0e4
 def _bare(m:nn.Module)->bool:

@@ -39,7 +39,8 @@ def check_update(
     "Raise `ValueError` unless tokens `... n d`, sketch `... n r` and bases `h d p` fit together."
     fit = min(Z.dim(), omega.dim()) > 1 and Z.shape[-2] == omega.shape[-2] > 0
     fit = fit and (U is None or U.dim() == 3 and U.shape[1] == Z.shape[-1])
-    check_option(fit, 'shapes', (Z.shape, omega.shape, getattr(U, 'shape', None)), 'tokens ... n d with n ≥ 1, a sketch ... n r and bases h d p')
+    check_option(fit, 'shapes', (Z.shape, omega.shape, getattr(U, 'shape', None)),
+        'tokens ... n d with n ≥ 1, a sketch ... n r and bases h d p')
 
 # %% ../../nbs/15_eca.ipynb #3ccc4f54
 def expand(
@@ -131,12 +132,14 @@ def _eca_update_in_chunks(Z, U, omega, alpha=0.1, beta=0.1, eta=0.5, eps=1e-2, r
     "The update of ECA eq. (4), its map of the tokens in chunks."
     check_update(Z, omega, U)
     if Z.dim() != 3 or Z.shape[1] < Z.shape[2]: raise Unfit(f'fewer tokens than dimensions: {tuple(Z.shape)}')
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active(): raise Unfit('it is being transformed')
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        raise Unfit('it is being transformed')
     S = sketch_tokens(Z, omega)
     if S.dtype != Z.dtype or torch.is_autocast_enabled('cpu'): raise Unfit('half precision, or autocast is on')
     A, P = _codes(Z, U, S[..., :rank or omega.shape[-1] // len(U)], eps, projection)
     V, B = alpha * ridge_solve(S, S.mT, eps), beta * rearrange(U, 'h d p -> (h p) d')
-    def through(z, a): return alpha*z - (z @ S) @ V - join_heads(checkpoint(_outside, a, P, eta, use_reentrant=False)) @ B
+    def through(z, a): return alpha*z - (z @ S) @ V - join_heads(checkpoint(_outside, a, P, eta,
+        use_reentrant=False)) @ B
     return torch.cat([through(z, a) for z, a in zip(Z.split(_chunk, 1), A.split(_chunk, 2))], 1)
 
 # %% ../../nbs/15_eca.ipynb #67694588
@@ -174,7 +177,8 @@ def _omega(self:_Sketched, x, sizes=None, omega=None):
     check_tokens(x, self.dim)
     shape, dtype = (x.shape[1], self.rank), widen(x[:0]).dtype
     if omega is not None:
-        check_option(omega.shape in (shape, (len(x), *shape)), 'omega', omega.shape, f'n r = {shape}, or one for each sample')
+        check_option(omega.shape in (shape, (len(x), *shape)), 'omega', omega.shape,
+            f'n r = {shape}, or one for each sample')
         return omega
     if sizes is None: return cached_sketch(*shape, self.seed, x.device, dtype)
     return pooled_sketch(check_sizes(sizes, x), self.rank, self.seed, dtype)

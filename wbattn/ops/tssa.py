@@ -42,7 +42,8 @@ def check_codes(
     check_option(ok, 'w', (w.shape, w.dtype), 'floating-point codes b h n p with h, n, p ≥ 1')
     h, n = w.shape[1:3]
     check_option(temp.shape in ((h,), (h, 1)), 'temp', temp.shape, f'one temperature for each of the {h} heads')
-    check_option(bias is None or bias.shape == (h, n), 'bias', getattr(bias, 'shape', None), f'biases h n of {h} heads and {n} tokens')
+    check_option(bias is None or bias.shape == (h, n), 'bias', getattr(bias, 'shape', None),
+        f'biases h n of {h} heads and {n} tokens')
     return temp.to(torch.promote_types(w.dtype, torch.float32)).reshape(h, 1)
 
 # %% ../../nbs/12_tssa.ipynb #a2a068ba
@@ -185,7 +186,8 @@ def causal_token_statistics_step(
 # %% ../../nbs/18_causal.ipynb #962060d5
 def _start_lives(half_life, num_heads, learned):
     "Half-lives to begin with, a number for each head"
-    if half_life == 'ladder': half_life = [2.**k for k in range(num_heads - 1)] + [2.**(num_heads - 1) if learned else math.inf]
+    if half_life == 'ladder':
+        half_life = [2.**k for k in range(num_heads - 1)] + [2.**(num_heads - 1) if learned else math.inf]
     if not isinstance(half_life, (list, tuple)): half_life = [math.inf if half_life is None else half_life]*num_heads
     lives = [float(life) for life in half_life]
     ok = len(lives) == num_heads and all(life > 0 and not (learned and life == math.inf) for life in lives)
@@ -224,7 +226,8 @@ def half_life(self:CausalTSSA)->Tensor|None:
 @patch
 def _biases(self:CausalTSSA, start, end):
     if self.bias is None: return None
-    check_option(end <= self.max_len, 'tokens of the stream', end, f'at most max_len={self.max_len}, where the table of biases ends')
+    check_option(end <= self.max_len, 'tokens of the stream', end,
+        f'at most max_len={self.max_len}, where the table of biases ends')
     return self.bias[:, start:end]
 
 # %% ../../nbs/18_causal.ipynb #37d7b2e5

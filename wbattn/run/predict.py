@@ -38,7 +38,8 @@ def image_files(
 )->list:   # of paths
     "All pictures named, in order."
     files = [f for p in map(Path, paths) for f in (sorted(get_image_files(p)) if p.is_dir() else [p])]
-    if not files: raise FileNotFoundError(f"no pictures in {', '.join(map(str, paths))}; expected files such as .jpg, .jpeg, .png")
+    if not files:
+        raise FileNotFoundError(f"no pictures in {', '.join(map(str, paths))}; expected files such as .jpg, .jpeg, .png")
     return files
 
 # %% ../../nbs/75_predict.ipynb #1d7e948c
@@ -57,7 +58,8 @@ def part_index(
 )->int:
     "Which loader holds a part of the data."
     last = len(dls.loaders) - 1
-    if part == 'test' and last == 1 and 'test' not in dls.parts: raise ValueError(f"part='test'; {dls.name} has none, expected 'valid'")
+    if part == 'test' and last == 1 and 'test' not in dls.parts:
+        raise ValueError(f"part='test'; {dls.name} has none, expected 'valid'")
     return last if part == 'test' else 1
 
 # %% ../../nbs/75_predict.ipynb #237d8d26
@@ -67,7 +69,8 @@ def evaluation_dls(
 )->DataLoaders:
     "Data for a model, prepared as it was trained."
     data, given = o.data or model.run.get('data'), as_given(o, ['data_dir', 'download', 'num_workers']) | (o.cfg or {})
-    if data is None: raise ValueError(f"{str(model.path)!r} doesn't say what it was trained on; name a data set with data")
+    if data is None:
+        raise ValueError(f"{str(model.path)!r} doesn't say what it was trained on; name a data set with data")
     check_options(data, given)
     device, takes, config = next(model.parameters()).device, dls_args(data), resolve_model_data_config(model)
     size = config.pop('input_size')[1:]
@@ -84,7 +87,8 @@ def confusion_figure(
     "Where images of each class (rows) end up, as a share of the class."
     side = min(2.5 + 0.28*len(names), 9)
     fig = Figure(figsize=(side + 1, side), layout='constrained', facecolor='white')
-    ConfusionMatrixDisplay.from_predictions(y, pred, labels=range(len(names)), display_labels=list(names), normalize='true',
+    ConfusionMatrixDisplay.from_predictions(y, pred, labels=range(len(names)), display_labels=list(names),
+        normalize='true',
         ax=fig.subplots(), include_values=False, cmap='cividis', xticks_rotation='vertical', im_kw=dict(vmin=0, vmax=1))
     if len(names) > 40: fig.axes[0].set(xticks=[], yticks=[])
     return fig
@@ -112,17 +116,20 @@ def run_eval(
 )->dict:
     "Evaluate the model that a run left, or that others published."
     model = open_pretrained(o)
-    dls, device, out = evaluation_dls(model, o), next(model.parameters()).device, model.path.parent if o.out is None else o.out
+    dls, device = evaluation_dls(model, o), next(model.parameters()).device
+    out = model.path.parent if o.out is None else o.out
     check_model(task_of(dls), lambda k, v: v if k == 'img_size' else getattr(model, k, v))
     dl, merger = dls.loaders[part_index(dls, o.part)], merged(model, o.merge)
     p = predictions(merger, dl, amp_mode(o.amp, device))
     res = dict(data=dls.name, part=o.part) | scores(p, dls) | dict(images_per_s=round(len(p['y'])/p['seconds'], 1))
     if o.merge: res |= dict(merge=o.merge, tokens_by_layer=_token_counts(merger, dl))
-    if dls.name == 'imagenet' and len(dls.vocab) == 1000: res['real'] = real_accuracy(p['top'][:, 0], real_labels(dl.dataset))
+    if dls.name == 'imagenet' and len(dls.vocab) == 1000:
+        res['real'] = real_accuracy(p['top'][:, 0], real_labels(dl.dataset))
     if not out: return res
     Path(out).mkdir(parents=True, exist_ok=True)
     write_json(Path(out)/f'evaluation-{o.part}.json', res | dict(checkpoint=str(model.path), versions=versions()))
-    if 'tokens' not in res: save_figure(confusion_figure(p['y'], p['top'][:, 0], dls.vocab), Path(out)/f'confusion-{o.part}.png')
+    if 'tokens' not in res:
+        save_figure(confusion_figure(p['y'], p['top'][:, 0], dls.vocab), Path(out)/f'confusion-{o.part}.png')
     return res
 
 # %% ../../nbs/75_predict.ipynb #d0407460
@@ -130,7 +137,8 @@ def _picture_model(o):
     "A model of pictures."
     model = open_pretrained(o)
     arch = model.pretrained_cfg['architecture']
-    if arch.startswith(('wb_gpt_', 'wb_lra_')): raise ValueError(f"{str(model.path)!r} holds {arch}, which reads no pictures")
+    if arch.startswith(('wb_gpt_', 'wb_lra_')):
+        raise ValueError(f"{str(model.path)!r} holds {arch}, which reads no pictures")
     return model
 
 def _likeliest(ps, names, k):
@@ -145,7 +153,8 @@ def run_predict(
 )->list:
     "What a trained model sees in pictures."
     files, model, rows = image_files(listify(o.images)), _picture_model(o), []
-    transform, device, names = picture_transform(model), next(model.parameters()).device, model.pretrained_cfg.get('label_names')
+    transform, device = picture_transform(model), next(model.parameters()).device
+    names = model.pretrained_cfg.get('label_names')
     for f in files:
         try: x = transform(f)[None].to(device)
         except (ValueError, OSError) as e:

@@ -38,12 +38,14 @@ def pick_device(
     device = str(device or ('cuda' if torch.cuda.is_available() else 'cpu'))
     if device == 'cuda' and num_distrib() > 1: device += ':' + os.environ['LOCAL_RANK']
     try: found = torch.zeros(1, device=device).device
-    except Exception: raise ValueError(f"device={device!r}; expected cpu, cuda, cuda:1 or mps, one that is there") from None
+    except Exception:
+        raise ValueError(f"device={device!r}; expected cpu, cuda, cuda:1 or mps, one that is there") from None
     if found.type == 'cuda': torch.cuda.set_device(found)   # whose random numbers a checkpoint keeps
     return found
 
 # %% ../../nbs/74_runs.ipynb #d9a55f78
-RUN_FILES = ('model.safetensors', 'config.json', 'log.csv', 'summary.json', 'recipe.json', 'checkpoint.pt', 'best.pt', 'curves.png',
+RUN_FILES = ('model.safetensors', 'config.json', 'log.csv', 'summary.json', 'recipe.json', 'checkpoint.pt',
+    'best.pt', 'curves.png',
              *RECORDS, 'layer_rates.png', 'step_sizes.png', 'sparsity.png')
 
 def check_run_dir(
@@ -68,7 +70,8 @@ def run_dir(
     "Within, no other run may use the directory."
     out.mkdir(parents=True, exist_ok=True)
     try: lock = FileLock(out/'.lock').acquire(timeout=0)
-    except Timeout: raise ValueError(f"{str(out)!r} is in use by another run; wait for it, or choose another directory") from None
+    except Timeout:
+        raise ValueError(f"{str(out)!r} is in use by another run; wait for it, or choose another directory") from None
     with lock:
         if not resume: check_run_dir(out, overwrite)
         for f in RUN_FILES if overwrite else (): (out/f).unlink(missing_ok=True)
@@ -84,7 +87,8 @@ def _contents(path):
         c, run = read_json(config), read_json(summary) if summary.is_file() else {}
         return load_file(path), c['architecture'], c['model_args'], c['pretrained_cfg'], run
     try:
-        with torch.serialization.safe_globals([Namespace]): state = torch.load(path, map_location='cpu', weights_only=True)
+        with torch.serialization.safe_globals([Namespace]):
+            state = torch.load(path, map_location='cpu', weights_only=True)
     except Exception as e: raise ValueError(f"it is no file of weights ({type(e).__name__})") from e
     if 'info' not in state: return state, *untold
     info = state['info']
@@ -95,7 +99,8 @@ def _contents(path):
 def _make(path, arch, changes):
     "The model of a file, before it is moved anywhere."
     weights, name, kwargs, cfg, run = _contents(path)
-    if not (name or arch): raise ValueError("weights alone don't say what model they are of; pass arch, a name of list_models()")
+    if not (name or arch):
+        raise ValueError("weights alone don't say what model they are of; pass arch, a name of list_models()")
     if name and arch not in (None, name): raise ValueError(f"it holds {name}, not {arch}")
     model = create(name, **kwargs | changes) if name else published(weights, arch, **changes)
     if name: load_weights(model, weights)
@@ -104,7 +109,7 @@ def _make(path, arch, changes):
     return model
 
 # %% ../../nbs/74_runs.ipynb #07b7ba92
-PREPARED = 'mean', 'std', 'crop_pct', 'crop_mode', 'interpolation', 'input_size' # what decides how a picture is prepared
+PREPARED = 'mean', 'std', 'crop_pct', 'crop_mode', 'interpolation', 'input_size' # how a picture is prepared
 
 def read_pretrained(
     path,         # run directory, checkpoint of a run, or a file of published weights
@@ -146,14 +151,16 @@ def predictions(
 def scores(
     p:dict,          # of predictions
     dls:DataLoaders, # that they are of
-)->dict:             # accuracy, right, images, cross_entropy in nats, top5 where that says something; of a text tokens (in `images` blocks), bits per byte, nats by position
+)->dict:             # accuracy, right, images, cross_entropy in nats, top5; of a text tokens, bits per byte, nats by position
     "Accuracy and cross-entropy (without label smoothing)."
     hit, nll = (p['top'] == p['y'][..., None]).double(), p['nll']
-    res = dict(accuracy=hit[..., 0].mean().item(), right=int(hit[..., 0].sum()), images=len(hit), cross_entropy=nll.mean().item())
+    res = dict(accuracy=hit[..., 0].mean().item(), right=int(hit[..., 0].sum()), images=len(hit),
+        cross_entropy=nll.mean().item())
     if hit.shape[-1] == 5: res['top5'] = hit.sum(-1).mean().item()
     if nll.dim() == 1: return res
     bits, size = nll.mean(0)/math.log(2)/(dls.bytes_per_token or 1), dls.bytes_per_token
-    return res | dict(tokens=nll.numel(), bits=bits.mean().item(), bytes_per_token=size, nats_by_position=nll.mean(0).tolist())
+    return res | dict(tokens=nll.numel(), bits=bits.mean().item(), bytes_per_token=size,
+        nats_by_position=nll.mean(0).tolist())
 
 # %% ../../nbs/74_runs.ipynb #1272effd
 def evaluate(
@@ -185,7 +192,8 @@ class Plan:
 
 # %% ../../nbs/74_runs.ipynb #0c4c0e08
 _loading = 'data_dir', 'download', 'num_workers'
-_kept = 'data', 'arch', 'finetune', 'epochs', 'bs', 'lr', 'recipe', 'model', 'img_size', 'data_args', 'data_dir', 'num_workers', 'seed'
+_kept = ('data', 'arch', 'finetune', 'epochs', 'bs', 'lr', 'recipe', 'model', 'img_size', 'data_args', 'data_dir',
+         'num_workers', 'seed')
 
 def as_given(
     o,     # options
@@ -204,9 +212,11 @@ def _new_run(o):
     changes = dict(epochs=o.epochs, bs=o.bs, lr=o.lr, model=o.model, data=of_data) | (o.recipe or {})
     recipe = get_recipe(data, arch, finetune=bool(start), **changes)
     if start and 'img_size' not in dls_args(data): recipe = replace(recipe, data=of_data)
-    args = {k: v for k, v in (start.model_args | recipe.model).items() if k not in ('num_classes', 'img_size')} if start else {}
+    args = {k: v for k, v in (start.model_args | recipe.model).items() if k not in ('num_classes',
+        'img_size')} if start else {}
     out = o.out or f"runs/{data}-{arch}{'-finetune'*bool(start)}-seed{o.seed or 0}"
-    return Plan(o, data, arch, recipe, as_given(o, _kept), loading, args, Path(out), (f'{datetime.now():%Y-%m-%dT%H:%M:%S}', time.process_time()), start)
+    return Plan(o, data, arch, recipe, as_given(o, _kept), loading, args, Path(out),
+        (f'{datetime.now():%Y-%m-%dT%H:%M:%S}', time.process_time()), start)
 
 # %% ../../nbs/74_runs.ipynb #38cafd0e
 def _resumed_run(p):
@@ -216,7 +226,8 @@ def _resumed_run(p):
     for k, v in p.given.items():
         if k not in _loading and v != info['given'].get(k):
             raise ValueError(f"{k}={v!r}, but the run to resume began with {info['given'].get(k)!r}: a schedule can't change half-way")
-    info |= dict(recipe=Recipe(**info['recipe']), given=info['given'] | p.given, data_kwargs=info['data_kwargs'] | p.data_kwargs)
+    info |= dict(recipe=Recipe(**info['recipe']), given=info['given'] | p.given,
+        data_kwargs=info['data_kwargs'] | p.data_kwargs)
     del info['cfg']
     return replace(p, start=None, state=state, **info)
 
@@ -241,7 +252,8 @@ def build_run(
     r, seed, device = p.recipe, int(p.given.get('seed', 0)), pick_device(p.options.device)
     torch.set_num_threads(p.options.threads or r.threads or torch.get_num_threads())
     set_seed(seed)
-    dls = get_dls(p.data, bs=r.bs//max(1, num_distrib())//r.grad_accum_steps, seed=seed, device=device, **r.data | p.data_kwargs)
+    dls = get_dls(p.data, bs=r.bs//max(1, num_distrib())//r.grad_accum_steps, seed=seed, device=device,
+        **r.data | p.data_kwargs)
     learn = wb_learner(dls, p.arch, r, cbs=p.options.cbs, weights=p.start and p.start.state_dict(), **p.model_kwargs)
     if rank_distrib(): set_seed(seed + rank_distrib())
     return learn
@@ -309,9 +321,11 @@ def _summary(p, learn, valid, test):
     trained = sum(r['seconds'] for r in read_log(p.out/'log.csv'))
     return run_info(p, learn) | dict(
         seed=int(p.given.get('seed', 0)), accuracy=(test or valid)['accuracy'], valid=valid, test=test,
-        parts=list(getattr(learn.dls, 'parts', ())), params=_params(learn), epochs=p.recipe.epochs, resumed_after_epoch=p.epochs_done,
+        parts=list(getattr(learn.dls, 'parts', ())), params=_params(learn), epochs=p.recipe.epochs,
+            resumed_after_epoch=p.epochs_done,
         seconds=dict(training=round(trained, 2), cpu=round(time.process_time() - cpu, 2)), device=str(learn.dls.device),
-        processes=max(1, num_distrib()), threads=torch.get_num_threads(), command=p.options.command, versions=versions(),
+        processes=max(1, num_distrib()), threads=torch.get_num_threads(), command=p.options.command,
+            versions=versions(),
         started=began)
 
 # %% ../../nbs/74_runs.ipynb #b6e80149

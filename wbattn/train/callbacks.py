@@ -54,7 +54,8 @@ class Mix(Callback):
 # %% ../../nbs/55_callbacks.ipynb #be3c8970
 class LossTerm(Callback):
     "Adds `term()` to the loss of a training batch; a `hook` is taken away after the fit."
-    hook, run_valid, remove_on_fetch, order = None, False, True, 5 # before accumulation divides the loss, and before `Mix`
+    hook, run_valid, remove_on_fetch = None, False, True
+    order = 5 # before accumulation divides the loss, and before `Mix`
     def after_loss(self): self.learn.loss_grad = self.loss_grad + self.term()
     def after_fit(self):
         if self.hook: self.hook.remove()
@@ -90,7 +91,8 @@ class SimDINO(RateLoss):
         super().__init__(probe=True)
         self.rate = SimDINOLoss()
     def before_fit(self):
-        if not hasattr(self.learn, 'ema'): raise ValueError("loss=simdino needs a teacher, such as model_ema_decay=0.99")
+        if not hasattr(self.learn, 'ema'):
+            raise ValueError("loss=simdino needs a teacher, such as model_ema_decay=0.99")
         if hasattr(self.learn, 'token_labels'): raise ValueError("loss=simdino uses no labels; expected token_labels=0")
         super().before_fit()
     def term(self):

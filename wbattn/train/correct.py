@@ -62,7 +62,7 @@ def calibrate(
             total[layer] += s.cpu()
             pairs[layer] += n
     if pairs.sum() == 0:
-        raise ValueError('no pair of tokens merged: calibration needs images, and r > 0 in a layer that is not the last')
+        raise ValueError('no pair of tokens merged: calibration needs images, and r > 0 before the last layer')
     c.distortion.copy_(total/pairs.clamp_min(1))
     c.fitted = dict(arch=_arch(merger.model), r=list(merger.rs))
     return c

@@ -227,4 +227,5 @@ def recipe_table(
     rows = {k: v for k, v in flat(recipe).items() if k in source or v != usual.get(k)}
     if recipe.lr_base_size: rows['peak_lr'] = recipe.peak_lr
     def text(v): return f'{v:g}' if isinstance(v, float) else str(tuple(v) if isinstance(v, list) else v)
-    return pd.DataFrame(dict(value=[text(v) for v in rows.values()], source=[source.get(k, '') for k in rows]), list(rows))
+    return pd.DataFrame(dict(value=[text(v) for v in rows.values()], source=[source.get(k, '') for k in rows]),
+        list(rows))
