@@ -330,8 +330,10 @@ class StopOnNonFinite(TerminateOnNaNCallback):
 # %% ../../nbs/55_callbacks.ipynb #cf374ebd
 class Speed(Callback):
     "Training images per second and the time left: in the progress bar, or in lines where they are the logger."
-    order, run_valid, remove_on_fetch, every = 60.5, False, True, 60. # after the bar; seconds between two lines
-    def before_fit(self): self.began = self.said = time.perf_counter()
+    order, run_valid, remove_on_fetch, every = 96, False, True, 60. # after the bar and the checkpoint; seconds between lines
+    def before_fit(self):
+        self.began = self.said = time.perf_counter()
+        self.numbers = None
     def before_train(self): self.start, self.images = time.perf_counter(), 0
     def after_batch(self):
         now = time.perf_counter()
@@ -343,9 +345,12 @@ class Speed(Callback):
     def line(self,
         log, # the numbers of an epoch, as fastai has them
     ):
-        "Print an epoch."
-        numbers = zip(self.recorder.metric_names[1:], log[1:])
-        self.say('  '.join(f'{n} {v:.4f}' if isinstance(v, float) else f'{n} {v}' for n, v in numbers))
+        "Keep the numbers of an epoch, which are printed when its checkpoint stands."
+        named = zip(self.recorder.metric_names[1:], log[1:])
+        self.numbers = [f'{n} {v:.4f}' if isinstance(v, float) else f'{n} {v}' for n, v in named]
+    def after_epoch(self):
+        if self.numbers: self.say('  '.join(self.numbers))
+        self.numbers = None
     def say(self,
         what, # of the epoch
     ):
