@@ -138,8 +138,9 @@ def _eca_update_in_chunks(Z, U, omega, alpha=0.1, beta=0.1, eta=0.5, eps=1e-2, r
     if S.dtype != Z.dtype or torch.is_autocast_enabled('cpu'): raise Unfit('half precision, or autocast is on')
     A, P = _codes(Z, U, S[..., :rank or omega.shape[-1] // len(U)], eps, projection)
     V, B = alpha * ridge_solve(S, S.mT, eps), beta * rearrange(U, 'h d p -> (h p) d')
-    def through(z, a): return alpha*z - (z @ S) @ V - join_heads(checkpoint(_outside, a, P, eta,
-        use_reentrant=False)) @ B
+    def through(z, a):
+        outside = checkpoint(_outside, a, P, eta, use_reentrant=False)
+        return alpha*z - (z @ S) @ V - join_heads(outside) @ B
     return torch.cat([through(z, a) for z, a in zip(Z.split(_chunk, 1), A.split(_chunk, 2))], 1)
 
 # %% ../../nbs/15_eca.ipynb #67694588

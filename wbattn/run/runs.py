@@ -212,8 +212,8 @@ def _new_run(o):
     changes = dict(epochs=o.epochs, bs=o.bs, lr=o.lr, model=o.model, data=of_data) | (o.recipe or {})
     recipe = get_recipe(data, arch, finetune=bool(start), **changes)
     if start and 'img_size' not in dls_args(data): recipe = replace(recipe, data=of_data)
-    args = {k: v for k, v in (start.model_args | recipe.model).items() if k not in ('num_classes',
-        'img_size')} if start else {}
+    args = start.model_args | recipe.model if start else {}
+    args = {k: v for k, v in args.items() if k not in ('num_classes', 'img_size')}
     out = o.out or f"runs/{data}-{arch}{'-finetune'*bool(start)}-seed{o.seed or 0}"
     return Plan(o, data, arch, recipe, as_given(o, _kept), loading, args, Path(out),
         (f'{datetime.now():%Y-%m-%dT%H:%M:%S}', time.process_time()), start)
