@@ -131,7 +131,7 @@ _chunk = 1024   # tokens of a sample that go through together
 def _eca_update_in_chunks(Z, U, omega, alpha=0.1, beta=0.1, eta=0.5, eps=1e-2, rank=None, projection='full'):
     "The update of ECA eq. (4), its map of the tokens in chunks."
     check_update(Z, omega, U)
-    if Z.dim() != 3 or Z.shape[1] < Z.shape[2]: raise Unfit(f'fewer tokens than dimensions: {tuple(Z.shape)}')
+    if Z.dim() != 3 or Z.shape[1] <= max(_chunk, Z.shape[2]): raise Unfit(f'few tokens: {tuple(Z.shape)}')
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         raise Unfit('it is being transformed')
     S = sketch_tokens(Z, omega)
