@@ -70,6 +70,7 @@ def block_halves(
 def _make_stem(stem, extra_convs, sizes, norm_layer):
     "The stem of that name; `sizes` are image, patch, channels, width."
     known(stem, ('conv', 'deep', 'linear'), 'unknown stem')
+    check_option(stem != 'linear' or not extra_convs, 'extra_convs', extra_convs, "0 with stem='linear'")
     if stem == 'linear': return LinearPatchEmbed(*sizes, norm_layer=norm_layer)
     return ConvPatchEmbed(*sizes, extra_convs=extra_convs, grid_convs=2*(stem == 'deep'))
 
