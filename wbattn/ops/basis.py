@@ -77,6 +77,7 @@ def _precision(device_type):
     if hasattr(products, 'fp32_precision'): return products, 'fp32_precision', 'ieee'
     return products, 'allow_tf32', False
 
+# %% ../../nbs/14_basis.ipynb #9697c32f
 def gram(
     Y:Tensor,   # `... d r`
 )->Tensor:      # `... r r`
