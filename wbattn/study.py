@@ -23,7 +23,7 @@ from .ops.basis import sketch
 from .ops.dmsa import decoupled_attention
 from .ops.eca import ECAttention, _outside
 from .ops.tssa import TSSA
-from .run.cli import train_run
+from .run import train_run
 from .run.runs import predictions
 from .train.callbacks import NonFiniteError
 from .train.checkpoint import atomic_write
