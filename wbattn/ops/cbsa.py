@@ -16,13 +16,18 @@ from ..numerics import check_sizes, log_sizes, no_autocast, refuse_mask, widen
 from .attention import ProjectedAttention
 
 # %% ../../nbs/17_cbsa.ipynb #61873542
-def _cells(n, m, like):
-    "Weights `n m` that average n places into m cells"
+def _cells(n, m, like, of=None):
+    "Weights `n m` that average n places into m cells, or `b n m`: the first `of: b 1 1` of them"
     place, cell = torch.arange(n, device=like.device)[:, None], torch.arange(m, device=like.device)
-    start, end = cell*n // m, -(-(cell + 1)*n // m)
+    of = n if of is None else of
+    start, end = cell*of // m, -(-(cell + 1)*of // m)
     return ((place >= start) & (place < end)).to(like.dtype) / (end - start)
 
 # %% ../../nbs/17_cbsa.ipynb #1626bc0f
+def _grid(rows, cols):
+    "Weights `… (r c) (i j)` of a grid's cells, from those of rows `… r i` and columns `… c j`"
+    return einsum(rows, cols, '... r i, ... c j -> ... r c i j').flatten(-2).flatten(-3, -2)
+
 def grid_pool(
     n:int,                              # tokens
     side:int=8,                         # representatives are side × side
@@ -37,9 +42,7 @@ def grid_pool(
     root = math.isqrt(rest)
     if grid is None or math.prod(grid) != rest: grid = (root, root) if root*root == rest else (1, rest)
     if grid[0] == 1: pool = _cells(rest, side*side, like)
-    else:
-        pool = einsum(_cells(grid[0], side, like), _cells(grid[1], side, like),
-            'r i, c j -> r c i j').flatten(2).flatten(0, 1)
+    else: pool = _grid(*(_cells(count, side, like) for count in grid))
     return F.pad(pool, (0, 0, prefix, suffix))
 
 # %% ../../nbs/17_cbsa.ipynb #1fa3fbdb
