@@ -5,17 +5,17 @@
 # %% auto #0
 __all__ = ['Operator2d']
 
-# %% ../../nbs/37_maps.ipynb #e04956a3
+# %% ../../nbs/37_maps.ipynb #fa180a82
 import torch
-from einops import rearrange
+from einops import einsum, rearrange
 from timm.layers import ConvNormAct, LayerNorm2d, Mlp
 from torch import Tensor, nn
 from ..numerics import check_option, widen
-from ..ops.cbsa import CBSA, _cells, _grid
+from ..ops.cbsa import CBSA, _cells
 from .layers import Block
 from .transformer import block_halves
 
-# %% ../../nbs/37_maps.ipynb #f3791e77
+# %% ../../nbs/37_maps.ipynb #115a2715
 def check_maps(
     x,         # maps, as a user gave them
     sizes,     # rows and columns of each `b 2`, or None
@@ -33,7 +33,7 @@ def check_maps(
     fits = (sizes >= side).all() and (sizes <= torch.tensor(most)).all()
     check_option(fits, 'sizes', sizes.tolist(), f'{least}, and at most {most}')
 
-# %% ../../nbs/37_maps.ipynb #58acfdda
+# %% ../../nbs/37_maps.ipynb #16b1f1ed
 def real_places(
     x:Tensor,      # maps `b c h w`
     sizes:Tensor,  # rows and columns of each `b 2`
@@ -42,7 +42,7 @@ def real_places(
     (h, w), (rows, cols) = sizes.to(x.device).mT[..., None], (torch.arange(n, device=x.device) for n in x.shape[2:])
     return (rows < h)[:, :, None] & (cols < w)[:, None]
 
-# %% ../../nbs/37_maps.ipynb #5845dbf4
+# %% ../../nbs/37_maps.ipynb #2596653b
 def beside_maps(
     op:nn.Module,             # an operator
     x:Tensor,                 # maps `b c h w`
@@ -52,7 +52,8 @@ def beside_maps(
     told = {}
     if isinstance(op, CBSA):
         counts = x.shape[2:] if sizes is None else sizes.to(x.device).mT[..., None, None]
-        told['pool'] = _grid(*(_cells(n, op.side, widen(x[:0]), of) for n, of in zip(x.shape[2:], counts)))
+        rows, cols = (_cells(n, op.side, widen(x[:0]), of) for n, of in zip(x.shape[2:], counts))
+        told['pool'] = einsum(rows, cols, '... r i, ... c j -> ... r c i j').flatten(-2).flatten(-3, -2)
     if sizes is None: return told
     real = real_places(x, sizes).flatten(1)
     if not told and hasattr(op, 'token_kwargs'):
@@ -61,7 +62,7 @@ def beside_maps(
             told[name] = value[number]*real[..., None] if how == 'sum' else value[number]
     return told | dict(sizes=real.to(x.dtype))
 
-# %% ../../nbs/37_maps.ipynb #430e1bc8
+# %% ../../nbs/37_maps.ipynb #179c14c8
 class Operator2d(nn.Module):
     "An attention operator on feature maps."
     def __init__(self,
@@ -82,7 +83,7 @@ class Operator2d(nn.Module):
         y = rearrange(y, 'b (h w) c -> b c h w', h=x.shape[2])
         return y if x.is_contiguous(memory_format=torch.channels_last) else y.contiguous()
 
-# %% ../../nbs/37_maps.ipynb #4ae38e1b
+# %% ../../nbs/37_maps.ipynb #1e288017
 def _map_mlp(dim, ratio=2.): return Mlp(dim, int(dim*ratio), use_conv=True)
 
 class CrossStageAttention(nn.Module):
