@@ -7,12 +7,10 @@ __all__ = ['NearestSubspace']
 
 # %% ../../nbs/54_probes.ipynb #492f2c82
 import numpy as np, torch
-from contextlib import contextmanager
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.preprocessing import normalize
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
-from fastai.learner import replacing_yield
 from timm.utils import unwrap_model
 from torch import Tensor, nn
 
@@ -32,7 +30,7 @@ def features(
     "The features of all images of a loader, in evaluation mode and without augmentation, and their labels."
     model, rows = unwrap_model(model).eval(), []
     device = next(model.parameters()).device
-    with contextmanager(replacing_yield)(dl.dataset, 'split_idx', 1):
+    with dl.dataset.set_split_idx(1):
         for b in dl.new(shuffle=False, drop_last=False):
             x, y = (o.as_subclass(Tensor) for o in b[:2])
             rows.append((head_input(model, x.to(device)).float().cpu(), y.cpu()))
