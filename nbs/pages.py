@@ -9,11 +9,18 @@ from nbdev.process import NBProcessor, Processor
 from nbdev.processors import add_show_docs, populate_language
 from nbdev.showdoc import BasicMarkdownRenderer
 
+# where a page ends with its API, nbdev shows no entry a second time beside the source
+
+class api_once(Processor):
+    def begin(self):
+        if any(c.source.strip() == '## API' for c in self.nb.cells if c.cell_type == 'markdown'):
+            self.nb.cells[:] = [c for c in self.nb.cells if not getattr(c, 'has_sd', False)]
+
 # nbdev's add_links leads to anchors that no page has, and links again inside of links and code
 
 def _entries(path):
     "Names that get an entry on the page of a notebook."
-    nb = NBProcessor(path, procs=[populate_language, add_show_docs], process=True).nb
+    nb = NBProcessor(path, procs=[populate_language, add_show_docs, api_once], process=True).nb
     cells = [c for c in nb.cells if c.cell_type == 'code' and not {'hide', 'eval:'} & set(getattr(c, 'directives_', {}))]
     return [name for c in cells for name in re.findall(r'(?m)^show_doc\(\s*([\w.]+)', c.source or '')]
 

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from wbattn.train.learner import wb_learner
     from wbattn.look import (cls_attention_maps, explain, layer_rates, layer_spectra, membership_maps, step_sizes,
         subspace_coherence)
-    from wbattn.run.cli import (wbattn_bench, wbattn_eval, wbattn_experiment, wbattn_explain, wbattn_generate,
+    from wbattn.run import (wbattn_bench, wbattn_eval, wbattn_experiment, wbattn_explain, wbattn_generate,
         wbattn_predict,
         wbattn_train)
-    from wbattn.run.generate import generate
+    from wbattn.run.predict import generate
 
 # %% ../nbs/99_face.ipynb #15398659
 def _read_homes(

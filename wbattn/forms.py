@@ -44,7 +44,8 @@ def operator(
         if _asked == 'fast': raise ValueError(f'{call.__name__} has no fast form here: {why}')
         return plain(*args, **kwargs)
     call.plain, call.fast = plain, {}
-    call.fast_module = plain.__module__.replace('.ops.', '.fast.') if '.ops.' in plain.__module__ else None
+    package, in_ops, _ = plain.__module__.partition('.ops.')
+    call.fast_module = f'{package}.fast' if in_ops else None
     return call
 
 # %% ../nbs/05_forms.ipynb #035718bc
@@ -79,10 +80,8 @@ def _transformed(tensors):
 
 # %% ../nbs/05_forms.ipynb #8544b444
 def _import_fast(module):
-    "Import what `wbattn.fast` holds for the operators of a module"
-    package = module.rpartition('.')[0]
-    for name in (module, f'{package}.core'):
-        if find_spec(package) and find_spec(name): import_module(name)
+    "Import the fast forms of a package's operators, if it has some"
+    if find_spec(module): import_module(module)
     return True
 
 _import_fast._dynamo_marked_constant = True   # torch.compiler.assume_constant_result, without loading the compiler for it

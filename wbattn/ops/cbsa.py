@@ -10,9 +10,8 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
-from einops import einsum
 from fastcore.basics import patch
-from ..numerics import check_sizes, log_sizes, no_autocast, refuse_mask, widen
+from ..numerics import check_option, check_sizes, log_sizes, no_autocast, refuse_mask, widen
 from .attention import ProjectedAttention
 
 # %% ../../nbs/17_cbsa.ipynb #61873542
@@ -37,9 +36,7 @@ def grid_pool(
     root = math.isqrt(rest)
     if grid is None or math.prod(grid) != rest: grid = (root, root) if root*root == rest else (1, rest)
     if grid[0] == 1: pool = _cells(rest, side*side, like)
-    else:
-        pool = einsum(_cells(grid[0], side, like), _cells(grid[1], side, like),
-            'r i, c j -> r c i j').flatten(2).flatten(0, 1)
+    else: pool = torch.kron(_cells(grid[0], side, like), _cells(grid[1], side, like))
     return F.pad(pool, (0, 0, prefix, suffix))
 
 # %% ../../nbs/17_cbsa.ipynb #1fa3fbdb
@@ -59,9 +56,8 @@ def contract_and_broadcast(
     sizes:Tensor|None=None,     # how many tokens each row stands for `b n`, ≥ 0
 )->Tensor:                      # `b h n p`
     "Contract representatives by attention among them and broadcast the result (CBSA; see the page's equation 1)."
-    if w.dim() != 4 or pool.shape[-2] != w.shape[2]:
-        shapes = tuple(w.shape), tuple(pool.shape)
-        raise ValueError(f'expected codes b h n p and weights n m or b n m, got {shapes}')
+    fit = w.dim() == 4 and pool.shape[-2] == w.shape[2]
+    check_option(fit, 'shapes', (w.shape, pool.shape), 'codes b h n p and weights n m or b n m')
     with no_autocast(w):
         codes = widen(w)
         Q = (pool if pool.dim() == 2 else pool[:, None]).to(codes.dtype).mT @ codes
@@ -122,6 +118,7 @@ def forward(self:CBSA,
     pool = self.pool(x.shape[1], sizes) if pool is None else pool
     return self._out(contract_and_broadcast(w, pool, self.step_rep, self.step_x, sizes))
 
+# %% ../../nbs/17_cbsa.ipynb #675d5a67
 @patch
 def token_kwargs(self:CBSA,
     x:Tensor,   # tokens before merging `b n d`
