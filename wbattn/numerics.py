@@ -103,6 +103,7 @@ def check_option(
     "Refuse a value that makes no sense."
     if not ok: raise ValueError(f"{name}={value!r}; expected {what}")
 
+# %% ../nbs/04_numerics.ipynb #dddd6ec5
 def check_value(
     name,  # of the option
     value, # that was given
@@ -123,6 +124,7 @@ def whole(
     words = f"a whole number from {least} to {most}" if most < math.inf else f"a whole number of at least {least}"
     return lambda v: isinstance(v, Real) and v % 1 == 0 and least <= v <= most, words
 
+# %% ../nbs/04_numerics.ipynb #9c5839fd
 def one_of(
     *values,  # what there is to choose from
 )->tuple:     # test of a value, and what it expects
@@ -140,6 +142,7 @@ def nearest(
     names = list(names)
     return ', '.join(difflib.get_close_matches(str(name), names, cutoff=0.4) or names[:8])
 
+# %% ../nbs/04_numerics.ipynb #3400b725
 def known(
     name,  # what was asked for
     names, # what there is

@@ -13,20 +13,20 @@ from itertools import count
 from pathlib import Path
 from PIL import Image, ImageDraw
 from torch.nn.utils.rnn import pad_sequence
-from fastcore.basics import chunked
+from fastcore.basics import chunked, noop
 from fastcore.meta import delegates
+from fastai.data.core import TfmdDL
 from ..numerics import check_option
-from .loaders import Dataset, Loaders, Task, as_loaders, dataset
+from .loaders import Loaders, Task, as_loaders, dataset, labelled
 
 # %% ../../nbs/48c_sequences.ipynb #cef6bb85
-class Sequences(Dataset):
-    "Lists of one or two sequences of unequal length, and labels; a batch is filled up with zeros."
-    def __getitem__(self, i):
-        items = self.x[np.atleast_1d(i)]
-        rows = [torch.from_numpy(row.astype(np.int64)) for item in items for row in item]
-        ids = pad_sequence(rows, True).view(len(items), len(items[0]), -1)
-        if len(items[0]) == 1: ids = ids[:, 0]
-        return ids if np.ndim(i) else ids[0], self.y[i]
+def padded(
+    items # each one or two sequences, and a label
+)->tuple: # ids, labels
+    "A batch, filled up with zeros."
+    rows = [torch.from_numpy(row.astype(np.int64)) for item, _ in items for row in item]
+    ids = pad_sequence(rows, True).view(len(items), len(items[0][0]), -1)
+    return ids.squeeze(1), torch.stack([y for _, y in items])
 
 # %% ../../nbs/48c_sequences.ipynb #abbb5105
 def sequence_dls(
@@ -49,10 +49,11 @@ def sequence_dls(
         ok = len(row) and 0 < row.min() and row.max() < symbols
         check_option(ok, f'sequence {i}', row[:9], f"one or more symbols from 1 to {symbols - 1} (0 is padding)")
     record = dict(data=name, **drawn, sha256=hashlib.sha256(np.concatenate(all_rows)).hexdigest())
-    sets = [Sequences(np.fromiter(chunked(rows, documents), object), y, vocab) for rows, y in parts.values()]
+    sets = [labelled(np.fromiter(chunked(rows, documents), object), None, y, vocab) for rows, y in parts.values()]
     args = dict(num_classes=len(vocab), vocab_size=symbols, max_len=max_len, documents=documents)
     task = Task('sequences', 'sequences', args, ('accuracy',), dict(label_names=list(map(str, vocab))))
-    return as_loaders(sets, task, bs, val_bs, seed, device, name=name, parts=tuple(parts), record=record)
+    make = partial(TfmdDL, create_batch=padded, retain=noop) # retain: a batch has other types than an item
+    return as_loaders(sets, task, bs, val_bs, seed, device, make, name=name, parts=tuple(parts), record=record)
 
 sequence_options = delegates(sequence_dls, but=['name', 'parts', 'vocab', 'max_len', 'documents', 'symbols', 'drawn'])
 

@@ -14,8 +14,7 @@ from einops import einsum, rearrange
 from fastcore.basics import patch
 from ..forms import Unfit, fast, operator
 from ..numerics import (block_options, check_heads, check_option, check_sizes, check_tokens, log_sizes,
-    no_autocast,
-                             plain_grad, refuse_mask, widen)
+                             no_autocast, plain_grad, refuse_mask, widen)
 from ..rates import subspace_rate
 
 # %% ../../nbs/10a_attention.ipynb #717b2c4d

@@ -10,16 +10,16 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
-from einops import einsum
 from fastcore.basics import patch
-from ..numerics import check_sizes, log_sizes, no_autocast, refuse_mask, widen
+from ..numerics import check_option, check_sizes, log_sizes, no_autocast, refuse_mask, widen
 from .attention import ProjectedAttention
 
 # %% ../../nbs/17_cbsa.ipynb #61873542
-def _cells(n, m, like):
-    "Weights `n m` that average n places into m cells"
+def _cells(n, m, like, of=None):
+    "Weights `n m` that average n places into m cells, or `b n m`: the first `of: b 1 1` of them"
     place, cell = torch.arange(n, device=like.device)[:, None], torch.arange(m, device=like.device)
-    start, end = cell*n // m, -(-(cell + 1)*n // m)
+    of = n if of is None else of
+    start, end = cell*of // m, -(-(cell + 1)*of // m)
     return ((place >= start) & (place < end)).to(like.dtype) / (end - start)
 
 # %% ../../nbs/17_cbsa.ipynb #1626bc0f
@@ -37,9 +37,7 @@ def grid_pool(
     root = math.isqrt(rest)
     if grid is None or math.prod(grid) != rest: grid = (root, root) if root*root == rest else (1, rest)
     if grid[0] == 1: pool = _cells(rest, side*side, like)
-    else:
-        pool = einsum(_cells(grid[0], side, like), _cells(grid[1], side, like),
-            'r i, c j -> r c i j').flatten(2).flatten(0, 1)
+    else: pool = torch.kron(_cells(grid[0], side, like), _cells(grid[1], side, like))
     return F.pad(pool, (0, 0, prefix, suffix))
 
 # %% ../../nbs/17_cbsa.ipynb #1fa3fbdb
@@ -59,9 +57,8 @@ def contract_and_broadcast(
     sizes:Tensor|None=None,     # how many tokens each row stands for `b n`, ≥ 0
 )->Tensor:                      # `b h n p`
     "Contract representatives by attention among them and broadcast the result (CBSA; see the page's equation 1)."
-    if w.dim() != 4 or pool.shape[-2] != w.shape[2]:
-        shapes = tuple(w.shape), tuple(pool.shape)
-        raise ValueError(f'expected codes b h n p and weights n m or b n m, got {shapes}')
+    fit = w.dim() == 4 and pool.shape[-2] == w.shape[2]
+    check_option(fit, 'shapes', (w.shape, pool.shape), 'codes b h n p and weights n m or b n m')
     with no_autocast(w):
         codes = widen(w)
         Q = (pool if pool.dim() == 2 else pool[:, None]).to(codes.dtype).mT @ codes
@@ -122,6 +119,7 @@ def forward(self:CBSA,
     pool = self.pool(x.shape[1], sizes) if pool is None else pool
     return self._out(contract_and_broadcast(w, pool, self.step_rep, self.step_x, sizes))
 
+# %% ../../nbs/17_cbsa.ipynb #675d5a67
 @patch
 def token_kwargs(self:CBSA,
     x:Tensor,   # tokens before merging `b n d`

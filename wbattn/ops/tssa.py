@@ -99,6 +99,7 @@ def codes(self:TSSA,
     "Codes of the tokens in every head."
     return self._heads(x)[0]
 
+# %% ../../nbs/12_tssa.ipynb #68a228fa
 @patch
 def membership(self:TSSA,
     x:Tensor,                  # tokens `b n d`
