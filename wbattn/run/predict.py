@@ -18,7 +18,7 @@ from typing import Iterator
 from fastai.data.core import DataLoaders
 from fastai.data.transforms import get_image_files
 from fastcore.basics import listify
-from ..data import dls_args, get_dls, read_image, real_accuracy, real_labels
+from ..data import dls_args, get_dls, read_image, real_accuracy
 from ..data.text import get_vocab
 from wbattn.look import (RECORDS, MissingQuantity, class_probabilities, explain, membership_maps, merge_figure,
     new_figure)
@@ -126,7 +126,7 @@ def run_eval(
     y, pred = p['y'], p['top'][:, 0]
     res = dict(data=dls.name, part=o.part) | scores(p, dls) | dict(images_per_s=round(len(y)/p['seconds'], 1))
     if o.merge: res |= dict(merge=o.merge, tokens_by_layer=merger.trace(dl.one_batch()[0].as_subclass(Tensor)).counts)
-    if dls.name == 'imagenet' and len(dls.vocab) == 1000: res['real'] = real_accuracy(pred, real_labels(dl.dataset))
+    if dls.name == 'imagenet' and len(dls.vocab) == 1000: res['real'] = real_accuracy(pred, dl.dataset)
     if o.out == '': return res
     out = Path(o.out or model.path.parent)
     out.mkdir(parents=True, exist_ok=True)
