@@ -9,7 +9,7 @@ __all__ = []
 import hashlib, statistics
 import numpy as np, pandas as pd, torch
 from functools import partial
-from itertools import count
+from itertools import chain, count, islice
 from pathlib import Path
 from PIL import Image, ImageDraw
 from torch.nn.utils.rnn import pad_sequence
@@ -44,11 +44,10 @@ def sequence_dls(
 )->Loaders:      # with a `record` of the data
     "Loaders of labelled sequences."
     parts = {k: ([o[:max_len] for o in rows], y) for k, (rows, y) in parts.items()}
-    all_rows = [o for rows, _ in parts.values() for o in rows]
-    for i, row in enumerate(all_rows):
-        ok = len(row) and 0 < row.min() and row.max() < symbols
-        check_option(ok, f'sequence {i}', row[:9], f"one or more symbols from 1 to {symbols - 1} (0 is padding)")
-    record = dict(data=name, **drawn, sha256=hashlib.sha256(np.concatenate(all_rows)).hexdigest())
+    flat = np.concatenate([o if len(o) else [0] for rows, _ in parts.values() for o in rows]) # empty: padding alone
+    least, most = int(flat.min()), int(flat.max())
+    check_option(0 < least and most < symbols, name, f'symbols {least} to {most}', f"1 to {symbols - 1} (0 is padding)")
+    record = dict(data=name, **drawn, sha256=hashlib.sha256(flat).hexdigest())
     sets = [labelled(np.fromiter(chunked(rows, documents), object), None, y, vocab) for rows, y in parts.values()]
     args = dict(num_classes=len(vocab), vocab_size=symbols, max_len=max_len, documents=documents)
     task = Task('sequences', 'sequences', args, ('accuracy',), dict(label_names=list(map(str, vocab))))
@@ -63,26 +62,16 @@ def draw_parts(
     *sizes # of training, validation and test
 )->dict:   # name of the part → sequences, labels
     "Consecutive parts of a stream of sequences."
-    rows, y, cuts = [], [], np.cumsum([0, *sizes])
-    for number in count():
-        if len(y) >= cuts[-1]: break
-        more, labels, *_ = draw(number)
-        rows.extend(more)
-        y.extend(labels)
-    return {k: (rows[a:b], np.array(y[a:b])) for k, a, b in zip(('train', 'valid', 'test'), cuts, cuts[1:])}
+    stream = chain.from_iterable(zip(*draw(number)[:2]) for number in count())
+    parts = {k: zip(*islice(stream, n)) for k, n in zip(('train', 'valid', 'test'), sizes)}
+    return {k: (rows, np.array(y)) for k, (rows, y) in parts.items()}
 
 # %% ../../nbs/48c_sequences.ipynb #5ac3a46a
 def byte_rows(
-    texts   # bytes
+    texts   # bytes, or pictures `h w`, uint8
 )->list:    # of sequences
-    "Texts as sequences of symbols."
+    "Texts, or pictures row by row, as sequences of symbols."
     return [np.frombuffer(t, np.uint8).astype(np.uint16) + 1 for t in texts]
-
-def picture_rows(
-    images      # `n h w`, uint8
-)->np.ndarray:  # sequences `n h*w`
-    "Pictures as sequences, row by row."
-    return np.reshape(images, (len(images), -1)).astype(np.uint16) + 1
 
 # %% ../../nbs/48c_sequences.ipynb #48cimdb2
 @dataset('imdb', "IMDB's reviews, byte by byte", '25,000 → 25,000', 2, 4096, 'a file a review',
@@ -277,5 +266,5 @@ def pathfinder_dls(
 )->Loaders:          # batches (ids `b 1024`, labels `b`); 257 symbols, 2 classes
     "Pathfinder, drawn anew."
     parts = draw_parts(partial(draw_pictures, data_seed), n_train, n_valid, n_test)
-    rows = {k: (picture_rows(x), y) for k, (x, y) in parts.items()}
+    rows = {k: (byte_rows(x), y) for k, (x, y) in parts.items()}
     return sequence_dls('pathfinder', rows, ('apart', 'joined'), 1024, drawn=dict(data_seed=data_seed), **kwargs)

@@ -18,7 +18,7 @@ from typing import Iterator
 from fastai.data.core import DataLoaders
 from fastai.data.transforms import get_image_files
 from fastcore.basics import listify
-from ..data import dls_args, get_dls, read_image, real_accuracy, real_labels
+from ..data import dls_args, get_dls, read_image, real_accuracy
 from ..data.text import get_vocab
 from wbattn.look import (RECORDS, MissingQuantity, class_probabilities, explain, membership_maps, merge_figure,
     new_figure)
@@ -41,7 +41,10 @@ def image_files(
     paths, # files and folders
 )->list:   # of paths
     "All pictures named, in order."
-    files = [f for p in map(Path, paths) for f in (sorted(get_image_files(p)) if p.is_dir() else [p])]
+    files = []
+    for p in map(Path, paths):
+        if not p.exists(): raise FileNotFoundError(f"no picture here: {str(p)!r} doesn't exist")
+        files += sorted(get_image_files(p)) if p.is_dir() else [p]
     if files: return files
     raise FileNotFoundError(f"no pictures in {', '.join(map(str, paths))}; expected files such as .jpg, .jpeg, .png")
 
@@ -78,11 +81,12 @@ def evaluation_dls(
         raise ValueError(f"{str(model.path)!r} doesn't say what it was trained on; name a data set with data")
     config, takes = resolve_model_data_config(model), dls_args(data)
     size = config.pop('input_size')[1:]
-    if data == run.get('data'): config = run['recipe']['data'] | run['data_kwargs']
+    if data == run.get('data'): config = run['recipe']['data'] | run['given']
     config = {k: v for k, v in (config | dict(img_size=size)).items() if k in takes}
     given = as_given(o, ['data_dir', 'download', 'num_workers']) | (o.cfg or {})
     device = next(model.parameters()).device
-    return get_dls(data, device=device, bs=1, val_bs=o.bs or 128, **config | given) # bs: of training, which doesn't happen
+    fixed = dict(device=device, bs=1, val_bs=o.bs or 128) # bs: of training, which doesn't happen
+    return get_dls(data, **config | given | fixed)
 
 # %% ../../nbs/75_predict.ipynb #b761f1e6
 def confusion_figure(
@@ -122,7 +126,7 @@ def run_eval(
     y, pred = p['y'], p['top'][:, 0]
     res = dict(data=dls.name, part=o.part) | scores(p, dls) | dict(images_per_s=round(len(y)/p['seconds'], 1))
     if o.merge: res |= dict(merge=o.merge, tokens_by_layer=merger.trace(dl.one_batch()[0].as_subclass(Tensor)).counts)
-    if dls.name == 'imagenet' and len(dls.vocab) == 1000: res['real'] = real_accuracy(pred, real_labels(dl.dataset))
+    if dls.name == 'imagenet' and len(dls.vocab) == 1000: res['real'] = real_accuracy(pred, dl.dataset)
     if o.out == '': return res
     out = Path(o.out or model.path.parent)
     out.mkdir(parents=True, exist_ok=True)
