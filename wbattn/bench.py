@@ -9,15 +9,13 @@ __all__ = ['interleave', 'peak_memory', 'measure']
 import os, platform, random, re, shlex, sys, time
 from contextlib import nullcontext
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, product
 from pathlib import Path
-
 import pandas as pd
 import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ProfilerActivity, profile
-
 from . import forms
 from .numerics import known
 from .ops.attention import MSSA, SoftmaxAttention, XCA
@@ -61,32 +59,28 @@ def peak_memory(
     events = [e for e in p.profiler.kineto_results.events() if e.name() == '[memory]']
     return max(accumulate((e.nbytes() for e in sorted(events, key=lambda e: e.start_ns())), initial=0))
 
-# %% ../nbs/39_bench.ipynb #7eb9322f
+# %% ../nbs/39_bench.ipynb #8f3eac0a
 def _pass(module, x, backward):
     "One forward pass, or one forward and backward pass"
-    if not backward:
-        with torch.no_grad(): return module(x)
-    y = module(x)
+    with torch.set_grad_enabled(backward): y = module(x)
+    if not backward: return y
     return torch.autograd.grad(y, [x, *(p for p in module.parameters() if p.requires_grad)], torch.ones_like(y))
 
-# %% ../nbs/39_bench.ipynb #8f3eac0a
 def measure(
     modules:dict,     # modules of `x` by name; the first is the unit of time
     x:torch.Tensor,   # what they are called with
     seconds:float=1., # for each call on average, about
 )->pd.DataFrame:      # name, direction, ms, ratio to the first with its quartiles q1 and q3, memory as multiples of `x`
     "Time and peak memory of modules, forward and with gradients."
-    rows, device, x = [], str(x.device), x.detach().requires_grad_()
-    first = next(iter(modules))
+    tables, device, x = [], str(x.device), x.detach().requires_grad_()
     for direction in ('forward', 'forward+backward'):
-        calls = {k: partial(_pass, m, x, 'backward' in direction) for k, m in modules.items()}
+        calls = {k: partial(_pass, m, x, direction != 'forward') for k, m in modules.items()}
         times = interleave(calls, seconds, device)
-        for k, f in calls.items():
-            q1, ratio, q3 = (times[k]/times[first]).quantile([.25, .5, .75])
-            memory = peak_memory(f, device)/(x.numel()*x.element_size())
-            ms = 1e3*times[k].median()
-            rows.append(dict(name=k, direction=direction, ms=ms, ratio=ratio, q1=q1, q3=q3, memory=memory))
-    return pd.DataFrame(rows)
+        ratios = times.div(times.iloc[:, 0], axis=0).quantile([.5, .25, .75]).set_axis(['ratio', 'q1', 'q3']).T
+        memory = [peak_memory(f, device)/x.nbytes for f in calls.values()]
+        about = dict(name=list(calls), direction=direction, ms=1e3*times.median().values)
+        tables.append(pd.DataFrame(about).join(ratios.reset_index(drop=True)).assign(memory=memory))
+    return pd.concat(tables, ignore_index=True)
 
 # %% ../nbs/39_bench.ipynb #7b6bf1ec
 def two_linear(
@@ -99,8 +93,8 @@ LAYERS = dict(tssa=TSSA, causal_tssa=partial(CausalTSSA, max_len=None), dmsa=DMS
               softmax=SoftmaxAttention)
 
 # %% ../nbs/39_bench.ipynb #bd465a44
-FORMS = dict(fast=nullcontext, plain=lambda: forms.use('plain'), compiled=lambda: forms.use('plain'),
-             unfused=lambda: sdpa_kernel(SDPBackend.MATH))
+_plain = partial(forms.use, 'plain')
+FORMS = dict(fast=nullcontext, plain=_plain, compiled=_plain, unfused=partial(sdpa_kernel, SDPBackend.MATH))
 
 class InForm(nn.Module):
     "A layer that is always computed in one form."
@@ -111,35 +105,30 @@ class InForm(nn.Module):
         super().__init__()
         known(form, FORMS, "unknown form")
         self.layer, self.form = layer, FORMS[form]
-        self.call = torch.compile(layer, fullgraph=True, dynamic=False) if form == 'compiled' else layer
+        if form == 'compiled': layer.compile(fullgraph=True, dynamic=False)
 
     def forward(self,
         x, # tokens `b n d`
     ):
-        with self.form(): return self.call(x)
+        with self.form(): return self.layer(x)
 
 # %% ../nbs/39_bench.ipynb #82b8054e
-def _processor():
-    "The processor's name as Linux has it, or what Python knows"
-    info = Path('/proc/cpuinfo')
-    names = re.findall(r'model name\s*:\s*(.+)', info.read_text()) if info.exists() else []
-    return [*names, platform.processor()][0]
-
 def save_table(
     table:pd.DataFrame, # from `measure`
     path,               # file to write (CSV)
     device:str='cpu',   # where it was measured
 ):
     "Write a table, with date, machine, versions and command as comments above it."
-    chip = torch.cuda.get_device_name(device) if device != 'cpu' else _processor()
-    threads = f'{torch.get_num_threads()} thread(s)'
-    head = [time.strftime('%Y-%m-%d'), f'on {chip}', threads, f'torch {torch.__version__}',
+    info = Path('/proc/cpuinfo')
+    chips = re.findall(r'model name\s*:\s*(.+)', info.read_text()) if info.exists() else []
+    chip = torch.cuda.get_device_name(device) if device != 'cpu' else [*chips, platform.processor()][0]
+    head = [time.strftime('%Y-%m-%d'), f'on {chip}', f'{torch.get_num_threads()} thread(s)', f'torch {torch.__version__}',
             'by ' + shlex.join(['wbattn_bench', *sys.argv[1:]])]
     text = ''.join(f'# {line}\n' for line in head) + table.to_csv(index=False, float_format='%.5g')
     Path(path).write_text(text, encoding='utf-8')
 
 # %% ../nbs/39_bench.ipynb #73b9ea18
-def _measured(named, n, d, o, device):
+def _measured(named, d, n, o, device):
     "The table of one size."
     torch.manual_seed(0)
     torch.compiler.reset()
@@ -147,20 +136,19 @@ def _measured(named, n, d, o, device):
     layers = {('two linear maps', ''): two_linear(d)} | {k: InForm(LAYERS[k[0]](d, 8), k[1]) for k in named}
     found = measure({k: m.to(device, x.dtype) for k, m in layers.items()}, x, o.seconds)
     found[['name', 'form']] = found.pop('name').tolist()
-    return found.assign(b=len(x), n=n, d=d)
+    found = found.assign(b=len(x), n=n, d=d)
+    print(found.round(2).to_string(index=False), flush=True)
+    return found
 
 def run_bench(
     o,               # options, see bench_run
 )->pd.DataFrame:     # time and memory
     "Measure every layer in every form at every size, and print the tables."
-    named = [(op, form) for op in o.ops.split(',') for form in o.forms.split(',')]
-    for op, _ in named: known(op, LAYERS, 'unknown operator')
+    ops, forms, dims, ns = (getattr(o, k).split(',') for k in ('ops', 'forms', 'dim', 'n'))
+    for op in ops: known(op, LAYERS, 'unknown operator')
     device = o.device or ('cuda' if torch.cuda.is_available() else 'cpu')
     torch.set_num_threads(int(os.environ.get('OMP_NUM_THREADS', 1)))
-    tables = []
-    for d, n in ((int(d), int(n)) for d in o.dim.split(',') for n in o.n.split(',')):
-        tables.append(_measured(named, n, d, o, device))
-        print(tables[-1].round(2).to_string(index=False), flush=True)
-    table = pd.concat(tables)
+    named, sizes = list(product(ops, forms)), product(map(int, dims), map(int, ns))
+    table = pd.concat([_measured(named, *size, o, device) for size in sizes])
     if o.out: save_table(table, o.out, device)
     return table

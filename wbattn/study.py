@@ -8,7 +8,7 @@ __all__ = ['STUDIES', 'CompressOnly', 'RedrawnECA', 'CholeskyECA', 'Study', 'fin
 # %% ../nbs/81b_studies.ipynb #80779483
 import contextlib, io, json
 import numpy as np, pandas as pd, torch
-from dataclasses import dataclass, field
+import torch.nn.functional as F
 from itertools import product
 from pathlib import Path
 from scipy.stats import t as student_t
@@ -21,11 +21,12 @@ from .models.transformer import attn_layers
 from .numerics import known, no_autocast, widen
 from .ops.basis import sketch
 from .ops.dmsa import decoupled_attention
-from .ops.eca import ECAttention
+from .ops.eca import ECAttention, _outside
 from .ops.tssa import TSSA
 from .run import train_run
 from .run.runs import predictions
 from .train.callbacks import NonFiniteError
+from .train.checkpoint import atomic_write
 from .train.recipes import Recipe, get_recipe
 
 # %% ../nbs/81b_studies.ipynb #d5ebbc30
@@ -40,9 +41,6 @@ class CompressOnly(ECAttention):
         del self.alpha_raw
 
 # %% ../nbs/81b_studies.ipynb #c35189cb
-def _refuse(sizes):
-    if sizes is not None: raise ValueError("this ablation knows no tokens of several sizes")
-
 class RedrawnECA(ECAttention):
     "ECAttention that draws a new sketch at every forward pass: in training, or (as published) in evaluation, too."
     def __init__(self,
@@ -53,95 +51,75 @@ class RedrawnECA(ECAttention):
         super().__init__(dim, **kwargs)
         self.always, self.draws = always, 0
 
-    def forward(self,
-        x:Tensor,   # tokens `b n d`
-        sizes=None, # refused
-    )->Tensor:      # `b n d`
-        "ECAttention's update with another Ω."
-        _refuse(sizes)
-        if not (self.always or self.training): return super().forward(x)
-        self.draws += 1
-        seed = 1000*self.draws + self.compress.seed
-        return super().forward(x, omega=sketch(x.shape[1], self.expand.rank, seed, x.device, x.dtype))
+    def _call(self, x, omega):
+        if omega.dim() > 2: raise ValueError("this ablation knows no tokens of several sizes")
+        if self.always or self.training:
+            self.draws += 1
+            omega = sketch(*omega.shape, 1000*self.draws + self.compress.seed, x.device, x.dtype)
+        return super()._call(x, omega)
 
 # %% ../nbs/81b_studies.ipynb #b1f3e092
 def _rounded(x, dtype):
-    "The values of `x` rounded to another type, with the gradient of `x`; None: as they are."
-    return x if dtype is None else x + (x.to(dtype).to(x.dtype) - x).detach()
+    "The values of `x` rounded to another type, with the gradient of `x`."
+    return x + (x.to(dtype).to(x.dtype) - x).detach()
 
 class CholeskyECA(ECAttention):
     "ECAttention with the basis Q of Algorithm 4: a Cholesky factor of the Gram matrix, or QR where that fails."
     def __init__(self,
         dim:int,            # token width d
-        gram:str='float32', # precision of the Gram matrix: float32, float16, bfloat16
+        gram:str='float64', # precision of the Gram matrix, where it is less than the model's: float16, bfloat16
         **kwargs            # of ECAttention
     ):
         super().__init__(dim, **kwargs)
-        self.gram, self.calls, self.failures = None if gram == 'float32' else getattr(torch, gram), 0, 0
+        self.gram, self.calls, self.failures = getattr(torch, gram), 0, 0
 
     def basis(self,
         Y:Tensor, # a sketch `... d r`
     )->Tensor:    # Q `... d r`
         "The columns of the sketch, made orthonormal; counts."
-        Y = Y / Y.norm(dim=-2, keepdim=True).clamp_min(1e-12)
-        Yr = _rounded(Y, self.gram)
-        ridge = self.expand.eps*torch.eye(Y.shape[-1], dtype=Y.dtype, device=Y.device)
-        L, info = torch.linalg.cholesky_ex(_rounded(Yr.mT @ Yr, self.gram) + ridge)
+        Y = F.normalize(Y, dim=-2)
+        Yr, eye = _rounded(Y, self.gram), torch.eye(Y.shape[-1], dtype=Y.dtype, device=Y.device)
+        L, info = torch.linalg.cholesky_ex(_rounded(Yr.mT @ Yr, self.gram) + self.expand.eps*eye)
         self.calls += 1
         if info.is_meta or not info.any(): return torch.linalg.solve_triangular(L.mT, Y, upper=True, left=False)
         self.failures += 1
         return torch.linalg.qr(Y)[0]
 
-    def forward(self,
-        x:Tensor,   # tokens `b n d`
-        sizes=None, # refused
-    )->Tensor:      # `b n d`
-        "ECAttention's update with the bases of Algorithm 4."
-        _refuse(sizes)
+    def _call(self, x, omega):
         with no_autocast(x):
-            x, c, U = widen(x), self.compress, self.bases()
-            S = x.mT @ sketch(x.shape[1], self.expand.rank, c.seed, x.device, x.dtype)
-            Q, Qk = self.basis(S), self.basis(U.mT @ S[:, None, :, :c.rank])
-            A = x.unsqueeze(1) @ U
-            C = A @ Qk @ Qk.mT
-            Pi = (C.square().sum(-1, keepdim=True) / (2*c.eta)).softmax(1)
-            compressed = (Pi*(A - C) @ U.mT).sum(1)
-            return self.alpha*(x - x @ Q @ Q.mT) - self.beta*compressed
+            x, U = widen(x), self.bases()
+            S = x.mT @ omega.to(x.dtype)
+            Q, Qk = self.basis(S), self.basis(U.mT @ S[:, None, :, :self.compress.rank])
+            compressed = _outside(x[:, None] @ U, Qk @ Qk.mT, self.compress.eta) @ U.mT
+            return self.alpha*(x - x @ Q @ Q.mT) - self.beta*compressed.sum(1)
 
 # %% ../nbs/81b_studies.ipynb #b466d3eb
 class RawTSSA(TSSA):
     "TSSA without the ℓ2 normalisation over tokens: Π = softmax over heads of temp·‖w‖²."
     def membership(self,
         x:Tensor,   # tokens `b n d`
-        *,
         sizes=None, # (a token's membership doesn't depend on the others)
     )->Tensor:      # `b h n`
         "Π of each token."
-        return (self.codes(x).float().square().sum(-1)*self.temp).softmax(1).to(x.dtype)
+        return self._raw(self.codes(x))
 
-    def forward(self,
-        x:Tensor,               # tokens `b n d`
-        *,
-        sizes:Tensor|None=None, # how many tokens each row stands for `b n`
-    )->Tensor:                  # `b n d`
-        "TSSA's update under the raw membership."
-        return self._out(decoupled_attention(self.codes(x), self.membership(x), None, sizes))
+    def _raw(self, w): return (w.float().square().sum(-1)*self.temp).softmax(1).to(w.dtype)
+    def _mix(self, w, sizes): return decoupled_attention(w, self._raw(w), None, sizes)
 
 attn_layers.update(CompressOnly=CompressOnly, RedrawnECA=RedrawnECA, CholeskyECA=CholeskyECA, RawTSSA=RawTSSA)
 
 # %% ../nbs/81b_studies.ipynb #86479efe
-@dataclass
-class Sizes:
+class Sizes(NamedTuple):
     "How large the models are that a data set's studies compare, and for how long they train."
-    archs:dict                             # family → name in timm's registry
-    size:int                               # side of the images, in pixels
-    model:dict=field(default_factory=dict) # arguments of every model
-    vit:dict=field(default_factory=dict)   # further ones of timm's ViT
-    epochs:int|None=None                   # budget of each run; None: the recipe's
-    rank:int=20                            # r of ECA, unless it is what varies
-    ranks:tuple=(5, 10, 15, 20, 40)        # where it varies
-    eps_rank:int=20                        # r where ε varies: wide enough for Gram matrices that are nearly singular
-    equal:dict=field(default_factory=dict) # ECA models of other sizes: variant → (family, arguments)
+    archs:dict                   # family → name in timm's registry
+    size:int                     # side of the images, in pixels
+    model:dict={}                # arguments of every model
+    vit:dict={}                  # further ones of timm's ViT
+    epochs:int|None=None         # budget of each run; None: the recipe's
+    rank:int=20                  # r of ECA, unless it is what varies
+    ranks:tuple=(5,10,15,20,40)  # where it varies
+    eps_rank:int=20              # r where ε varies: wide enough for Gram matrices that are nearly singular
+    equal:dict={}                # ECA models of other sizes, a part of the variants
 
 def sizes_for(
     data:str, # name of a data set
@@ -150,13 +128,14 @@ def sizes_for(
     families = 'eca', 'tost', 'dmst', 'crate', 'xcit'
     if data == 'digits':
         archs = {f: f'wb_{f}_digits_patch2_8' for f in families} | dict(vit='vit_tiny_patch16_224')
-        equal = {'ECA, 8 blocks': ('eca', dict(depth=8)), 'ECA, width 136': ('eca', dict(embed_dim=136))}
+        equal = {'ECA, 8 blocks': ('eca', dict(rank=2, depth=8)), 'ECA, width 136': ('eca', dict(rank=2, embed_dim=136))}
         vit = dict(patch_size=2, embed_dim=96, depth=4, num_heads=4)
         return Sizes(archs, 8, vit=vit, epochs=8, rank=2, ranks=(1, 2, 4, 16), eps_rank=8, equal=equal)
     size = get_recipe(data).data.get('img_size', 64 if data == 'scenes' else 224)
     archs = {f: f"wb_{f}_small{'_nolpi' if f == 'xcit' else ''}_patch16_224" for f in families}
     archs |= dict(vit='vit_small_patch16_224', eca_base='wb_eca_base_patch16_224')
-    return Sizes(archs, size, dict(patch_size=16 if size > 64 else size//16), equal={'ECA-B': ('eca_base', {})})
+    patches = dict(patch_size=16 if size > 64 else size//16)
+    return Sizes(archs, size, patches, equal={'ECA-B': ('eca_base', dict(rank=20))})
 
 # %% ../nbs/81b_studies.ipynb #b3c3483d
 class Study(NamedTuple):
@@ -178,11 +157,6 @@ def _ridges(s):
     return {f'ε={eps:g}, {gram}': _eca(s, attn='CholeskyECA', rank=s.eps_rank, eps=eps, gram=gram)
             for gram, all_eps in ridges.items() for eps in all_eps}
 
-def _equal_sizes(s):
-    others = {name: (family, dict(rank=s.rank) | more) for name, (family, more) in s.equal.items()}
-    return {'ToST': ('tost', {}), 'ToST, no MLP': ('tost', dict(mlp='none')), 'ECA': _eca(s), **others,
-            'ECA + MLP': _eca(s, mlp='mlp')}
-
 # %% ../nbs/81b_studies.ipynb #7be14aab
 STUDIES = dict(
     eca_expansion=Study('ECA, Table 9', "Does the expansion module help?",
@@ -201,7 +175,9 @@ STUDIES = dict(
         lambda s: {'fixed': _eca(s), 'drawn again in training': _eca(s, attn='RedrawnECA', always=False),
                    'drawn again always': _eca(s, attn='RedrawnECA', always=True)}),
     eca_tost_mlp=Study('ECA, Figs. 9 and 12',
-        "How do ECA and ToST compare at nearly equal numbers of parameters, with and without an MLP?", _equal_sizes))
+        "How do ECA and ToST compare at nearly equal numbers of parameters, with and without an MLP?",
+        lambda s: {'ToST': ('tost', {}), 'ToST, no MLP': ('tost', dict(mlp='none')), 'ECA': _eca(s), **s.equal,
+                   'ECA + MLP': _eca(s, mlp='mlp')}))
 
 # %% ../nbs/81b_studies.ipynb #9e2a426b
 _raw, _linear = dict(attn='RawTSSA', qkv_bias=True), dict(attn='softmax', stem='linear', extra_convs=0)
@@ -249,21 +225,16 @@ def spec_of(
     return json.dumps(given, sort_keys=True)
 
 # %% ../nbs/81b_studies.ipynb #29196582
-@torch.no_grad()
-def _layers(model, x):
-    "Column → a number for each layer."
-    rates = layer_rates(model, x, what=['R', 'Rc'], after=False)
-    stream = layer_rates(model, x, what=['objective'], where='stream')
-    return {k: rates[k] for k in ('R', 'Rc') if k in rates} | {
-        column: stream[k] for column, k in dict(entering='objective', leaving='objective_after').items() if k in stream}
-
 def _measured(model, dls, history):
     "Column → value."
     a, b = (predictions(model, dls.loaders[-1])['top'][:, 0] for _ in range(2))
-    found, ops = dict(changed=int((a != b).sum())), operators(model)
+    found, ops, lists = dict(changed=int((a != b).sum())), operators(model), history[-1] if history else {}
     counted = [o for o in ops if isinstance(o, CholeskyECA)]
     if counted: found |= {f'cholesky_{k}': sum(getattr(o, k) for o in counted) for k in ('calls', 'failures')}
-    lists = (history[-1] if history else {}) | (_layers(model, dls.valid.one_batch()[0][:64]) if ops else {})
+    if ops:
+        x = dls.valid.one_batch()[0][:64]
+        lists = lists | layer_rates(model, x, what=['R', 'Rc'], after=False)
+        lists |= layer_rates(model, x, what=['objective'], where='stream')
     texts = {k: json.dumps(np.round(v, 4).tolist()) for k, v in lists.items()}
     return found | texts | dict(history=json.dumps(history))
 
@@ -307,21 +278,33 @@ def _train(o, arch, model, recipe, seed, folder):
                                 resume=(folder/'checkpoint.pt').exists())
     except (NonFiniteError, torch.linalg.LinAlgError) as e:
         return pd.DataFrame([dict(failed=str(e), epochs=recipe.epochs)])
-    names = dict(seconds_training='seconds', seconds_cpu='cpu_seconds', versions_torch='torch',
-                 versions_wbattn='wbattn', started='date')
+    names = dict(seconds_training='seconds', seconds_cpu='cpu_seconds', versions_torch='torch', started='date',
+                 versions_wbattn='wbattn', objective='entering', objective_after='leaving')
     return pd.json_normalize(summary | measure.found, sep='_').rename(columns=names).assign(failed='')
 
+# %% ../nbs/81b_studies.ipynb #46476e4e
+def append_rows(
+    path,    # CSV file
+    rows,    # dicts with the file's columns, or a table
+    **kwargs # of pandas' `to_csv`
+):
+    "Add rows at the end of a file: all of them, or none where writing is stopped."
+    old = Path(path).read_bytes() if Path(path).exists() else b''
+    new = pd.DataFrame(rows).to_csv(index=False, header=not old, **kwargs).encode()
+    atomic_write(path, lambda f: f.write_bytes(old + new))
+
+def has_row(
+    path,    # CSV file, perhaps not there yet
+    **values # column → value
+)->bool:
+    "Has the file a row with these values?"
+    return Path(path).exists() and (pd.read_csv(path)[list(values)] == pd.Series(values)).all(axis=1).any()
+
 # %% ../nbs/81b_studies.ipynb #a1501312
-def run_study(
-    o,             # options, see experiment_run
-)->pd.DataFrame:   # see read_results
+def _run(o, study, path):
     "Run the variants of a study that its CSV file doesn't hold yet."
-    known(o.name, STUDIES, "unknown study")
-    study, path, sizes = STUDIES[o.name], Path(o.out or f'experiments/{o.data}/{o.name}.csv'), sizes_for(o.data)
+    sizes, old = sizes_for(o.data), read_results(path) if path.exists() else pd.DataFrame(columns=COLUMNS)
     recipe = get_recipe(o.data, epochs=o.epochs or (sizes.epochs and study.longer*sizes.epochs))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists(): pd.DataFrame(columns=COLUMNS).to_csv(path, index=False)
-    old = read_results(path)
     done = dict(zip(zip(old.variant, old.seed), old.spec))
     for seed, (name, variant) in product(range(o.seeds), study.variants(sizes).items()):
         spec = spec_of(variant, sizes, o.data, recipe)
@@ -331,11 +314,40 @@ def run_study(
         model = model_args(variant, sizes) | (dict(img_size=sizes.size) if variant[0] == 'vit' else {})
         row = _train(o, sizes.archs[variant[0]], model, recipe, seed, path.with_suffix('')/f'{name}-seed{seed}')
         row = row.assign(variant=name, seed=seed, spec=spec, command=o.command)
-        row.reindex(columns=COLUMNS).to_csv(path, mode='a', header=False, index=False)
+        append_rows(path, row.reindex(columns=COLUMNS))
         print(f"{name}, seed {seed}: {row.failed[0] or f'{100*row.accuracy[0]:.2f} %'}", flush=True)
-    return read_results(path)
 
 # %% ../nbs/81b_studies.ipynb #14796e9c
+class Interval(NamedTuple):
+    "A mean over seeds and its 95 % interval, written by a format: `f'{interval(v):+.2f}'`."
+    mean:float
+    half:float  # half the interval's width
+
+    @property
+    def clear(self)->bool:
+        "Does the interval exclude 0?"
+        return abs(self.mean) > self.half
+
+    def __format__(self, spec): return f"{self.mean:{spec}} ± {self.half:{spec.lstrip('+')}}"
+
+def interval(
+    values, # one for each seed
+)->Interval:
+    "Student's t."
+    v = pd.Series(values).dropna()
+    return Interval(v.mean(), student_t.ppf(0.975, len(v) - 1)*v.sem())
+
+# %% ../nbs/81b_studies.ipynb #7b71085a
+def compare(
+    df:pd.DataFrame,    # results of one study
+    a:str,              # one of its variants
+    b:str,              # another
+    of:str='accuracy',  # a numeric column
+)->Interval:
+    "The difference a − b over the seeds that both have."
+    x = df.pivot(index='seed', columns='variant', values=of)
+    return interval(x[a] - x[b])
+
 def summarize(
     df:pd.DataFrame, # results of one study
 )->pd.DataFrame:     # one row for each variant, in the order of the study
@@ -347,41 +359,17 @@ def summarize(
                          'cross-entropy (nats)': runs.cross_entropy.agg(mean_sd, 3),
                          'CPU time (s)': runs.cpu_seconds.mean().map('{:.0f}'.format), 'seeds': runs.size()})
 
-# %% ../nbs/81b_studies.ipynb #7b71085a
-class Difference(NamedTuple):
-    "A paired difference between two variants."
-    mean:float  # of a − b over seeds
-    half:float  # half the width of the 95 % interval
-
-    @property
-    def clear(self)->bool:
-        "Does the interval exclude 0?"
-        return abs(self.mean) > self.half
-
-def compare(
-    df:pd.DataFrame,    # results of one study
-    a:str,              # one of its variants
-    b:str,              # another
-    of:str='accuracy',  # a numeric column
-)->Difference:
-    "The difference a − b over the seeds that both have."
-    x = df.pivot(index='seed', columns='variant', values=of)
-    d = (x[a] - x[b]).dropna()
-    return Difference(d.mean(), student_t.ppf(0.975, len(d) - 1)*d.sem())
-
 # %% ../nbs/81b_studies.ipynb #7ded8b46
 def findings(
     df:pd.DataFrame, # results of one study
     *pairs           # of variants: (a, b), …
 )->pd.DataFrame:     # a row for each pair
     "Differences a − b with 95 % intervals, and what tells the two apart."
-    rows = {}
-    for a, b in pairs:
-        points, nats = compare(df, a, b), compare(df, a, b, 'cross_entropy')
-        rows[f'{a} − {b}'] = {'accuracy (points)': f'{points.mean:+.2f} ± {points.half:.2f}',
-                              'cross-entropy (nats)': f'{nats.mean:+.3f} ± {nats.half:.3f}',
-                              'told apart by': ('neither', 'accuracy', 'entropy', 'both')[points.clear + 2*nats.clear]}
-    return pd.DataFrame.from_dict(rows, orient='index').rename_axis('difference')
+    def row(points, nats):
+        return {'accuracy (points)': f'{points:+.2f}', 'cross-entropy (nats)': f'{nats:+.3f}',
+                'told apart by': ('neither', 'accuracy', 'entropy', 'both')[points.clear + 2*nats.clear]}
+    rows = {f'{a} − {b}': row(compare(df, a, b), compare(df, a, b, 'cross_entropy')) for a, b in pairs}
+    return pd.DataFrame(rows).T.rename_axis('difference')
 
 # %% ../nbs/81b_studies.ipynb #ea5c7a56
 def run_experiment(
@@ -391,6 +379,10 @@ def run_experiment(
     if o.name == 'list':
         for name, s in STUDIES.items(): print(f'{name:16} {s.question}\n{"":16} {s.paper}')
         return
-    df = run_study(o)
-    print(f"\n{STUDIES[o.name].question}\n\n{summarize(df).to_string()}\n\nrows: {o.out}")
+    known(o.name, STUDIES, "unknown study")
+    study = STUDIES[o.name]
+    path = Path(o.out or f'experiments/{o.data}/{o.name}.csv')
+    _run(o, study, path)
+    df = read_results(path)
+    print(f"\n{study.question}\n\n{summarize(df).to_string()}\n\nrows: {path}")
     return df

@@ -98,19 +98,26 @@ def cholesky_basis(
                                         'non-finite input, or dependent columns and too small a ridge')
         return torch.linalg.solve_triangular(L.mT, Y, upper=True, left=False)
 
+# %% ../../nbs/14_basis.ipynb #fc79b731
+def ridge_gram(
+    Y:Tensor,    # sketch `... d r`
+    eps:float,   # ridge ε ≥ 0
+)->Tensor:       # `... r r`
+    "YᵀY + ε·diag(YᵀY) in the type of the sketch; a column of next to nothing counts as tiny."
+    check_option(eps >= 0, 'eps', eps, 'a ridge ≥ 0')
+    M = gram(Y)
+    return M + eps * torch.diag_embed(M.diagonal(dim1=-2, dim2=-1).clamp_min(next_to_nothing))
+
 # %% ../../nbs/14_basis.ipynb #809d171a
 def ridge_solve(
     Y:Tensor,        # sketch `... d r`
     B:Tensor,        # right-hand sides `... r m`
     eps:float=1e-2,  # ridge ε ≥ 0
 )->Tensor:           # V `... r m`, float32 or better
-    "(YᵀY + ε·diag(YᵀY))⁻¹ B in the type of the sketch, without autocast; a column of next to nothing counts as tiny."
-    check_option(eps >= 0, 'eps', eps, 'a ridge ≥ 0')
+    "(YᵀY + ε·diag(YᵀY))⁻¹ B in the type of the sketch, without autocast."
     with no_autocast(Y):
         Y = widen(Y)
-        M = gram(Y)
-        M = M + eps * torch.diag_embed(M.diagonal(dim1=-2, dim2=-1).clamp_min(next_to_nothing))
-        return torch.linalg.solve_ex(M, B.to(Y.dtype))[0]
+        return torch.linalg.solve_ex(ridge_gram(Y, eps), B.to(Y.dtype))[0]
 
 # %% ../../nbs/14_basis.ipynb #bd00e4a7
 def project_rows(

@@ -7,6 +7,7 @@ __all__ = ['expand', 'compress', 'eca_membership', 'eca_update', 'Expand', 'Comp
 
 # %% ../../nbs/15_eca.ipynb #283a539a
 import math
+from functools import partial
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
@@ -17,7 +18,7 @@ from ..forms import Unfit, fast, operator
 from ..numerics import (block_options, check_heads, check_option, check_sizes, check_tokens, known, no_autocast,
                              refuse_mask, widen)
 from .attention import join_heads, split_heads
-from .basis import cached_sketch, pooled_sketch, project_rows, projector, ridge_solve
+from .basis import cached_sketch, pooled_sketch, project_rows, projector, ridge_gram
 from ..rates import coding_rate, subspace_rate
 
 # %% ../../nbs/15_eca.ipynb #3cc0de01
@@ -125,22 +126,27 @@ def eca_update(
     return alpha * (Z - project_rows(Z, S, eps)) - beta * _compress(Z, U, Sr, eta, eps, projection)
 
 # %% ../../nbs/15_eca.ipynb #40ca1675
-_chunk = 1024   # tokens of a sample that go through together
+_chunk = 512   # tokens of a sample that go through together
+_kept = 16     # chunks whose intermediates are kept for the gradient; with more they are recomputed
 
 @fast(eca_update, 'cpu')
 def _eca_update_in_chunks(Z, U, omega, alpha=0.1, beta=0.1, eta=0.5, eps=1e-2, rank=None, projection='full'):
     "The update of ECA eq. (4), its map of the tokens in chunks."
     check_update(Z, omega, U)
-    if Z.dim() != 3 or Z.shape[1] <= max(_chunk, Z.shape[2]): raise Unfit(f'few tokens: {tuple(Z.shape)}')
+    if Z.dim() != 3 or Z.shape[1] < Z.shape[2]: raise Unfit(f'few tokens: {tuple(Z.shape)}')
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         raise Unfit('it is being transformed')
     S = sketch_tokens(Z, omega)
     if S.dtype != Z.dtype or torch.is_autocast_enabled('cpu'): raise Unfit('half precision, or autocast is on')
+    L, info = torch.linalg.cholesky_ex(ridge_gram(S, eps))
+    if info.any(): raise Unfit('the Gram matrix of the sketch is not positive definite')
+    V = alpha * torch.cholesky_inverse(L) @ S.mT
     A, P = _codes(Z, U, S[..., :rank or omega.shape[-1] // len(U)], eps, projection)
-    V, B = alpha * ridge_solve(S, S.mT, eps), beta * rearrange(U, 'h d p -> (h p) d')
+    B = (beta * rearrange(U, 'h d p -> (h p) d')).expand(len(Z), -1, -1)
+    outside = partial(checkpoint, _outside, use_reentrant=False) if Z.shape[1] > _kept*_chunk else _outside
     def through(z, a):
-        outside = checkpoint(_outside, a, P, eta, use_reentrant=False)
-        return alpha*z - (z @ S) @ V - join_heads(outside) @ B
+        z = torch.baddbmm(alpha*z, z @ S, V, alpha=-1)
+        return torch.baddbmm(z, join_heads(outside(a, P, eta)), B, alpha=-1)
     return torch.cat([through(z, a) for z, a in zip(Z.split(_chunk, 1), A.split(_chunk, 2))], 1)
 
 # %% ../../nbs/15_eca.ipynb #67694588
@@ -178,7 +184,7 @@ def _omega(self:_Sketched, x, sizes=None, omega=None):
     check_tokens(x, self.dim)
     shape, dtype = (x.shape[1], self.rank), widen(x[:0]).dtype
     if omega is not None:
-        check_option(omega.shape in (shape, (len(x), *shape)), 'omega', omega.shape,
+        check_option(omega.shape[-2:] == shape and omega.shape[:-2] in ((), x.shape[:1]), 'omega', omega.shape,
             f'n r = {shape}, or one for each sample')
         return omega
     if sizes is None: return cached_sketch(*shape, self.seed, x.device, dtype)

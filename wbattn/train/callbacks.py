@@ -6,11 +6,11 @@
 __all__ = []
 
 # %% ../../nbs/55_callbacks.ipynb #41d093c3
-import math, time, torch, torch.nn.functional as F, warnings
+import math, time, torch, torch.nn.functional as F
 from accelerate.utils import gather_object
 from torch.amp import GradScaler, autocast
 from fastai.callback.channelslast import ChannelsLast
-from fastai.callback.core import Callback, CancelFitException
+from fastai.callback.core import Callback
 from fastai.callback.fp16 import MixedPrecision
 from fastai.callback.tracker import TerminateOnNaNCallback
 from fastai.callback.training import GradientAccumulation, GradientClip
@@ -24,9 +24,9 @@ from fastprogress.fastprogress import format_time
 from timm.data import Mixup
 from timm.loss import BinaryCrossEntropy
 from timm.utils import ModelEmaV3, unwrap_model
+from torch import Tensor, nn
 from torchvision.transforms import v2
 from ..losses import RateReductionLoss, SimDINOLoss
-from .probes import head_input
 from .recipes import Recipe
 
 # %% ../../nbs/55_callbacks.ipynb #8e99c19a
@@ -68,22 +68,27 @@ class RateLoss(LossTerm):
         probe=False, # cut the head's gradient off: the features learn by −ΔR alone
     ): self.weight, self.probe, self.rate = weight, probe, RateReductionLoss()
     def before_fit(self):
-        def keep(head, inputs): # no method, since copies of the model would copy its object, and the Learner with it
+        def keep(head, inputs): # no method: a copy of the model would copy its object, and the Learner with it
             self.features = inputs[0]
             return (inputs[0].detach(),) if self.probe else None
         self.hook = unwrap_model(self.model).get_classifier().register_forward_pre_hook(keep)
     def term(self): return self.weight*self.rate(self.features, self.y)
 
 # %% ../../nbs/55_callbacks.ipynb #697d084b
+def head_input(
+    model:nn.Module, # of timm's making, with `forward_features` and `forward_head`
+    x:Tensor,        # images `b c h w`
+)->Tensor:           # `b d`
+    "What the head of a model reads."
+    return model.forward_head(model.forward_features(x), pre_logits=True)
+
 def crops(
-    x,     # images `b c h w`
-    side,  # height and width of the crops
-    scale, # smallest and largest share of the image that a crop shows
-    count=2, # crops of each image
-):         # `count*b c side side`
-    "Random crops of each image."
-    crop = v2.RandomResizedCrop(side, scale)
-    return torch.stack([crop(o) for _ in range(count) for o in x])
+    x:Tensor, # images `b c h w`
+    side,     # height and width of the crops
+    *scale,   # smallest and largest share of the image that a crop shows
+)->Tensor:    # `2*b c side side`
+    "Two random crops of each image."
+    return torch.stack([v2.RandomResizedCrop(side, scale)(o) for o in (*x, *x)])
 
 class SimDINO(RateLoss):
     "Agreement of crops with the averaged weights, and their coding rate."
@@ -96,8 +101,8 @@ class SimDINO(RateLoss):
         if hasattr(self.learn, 'token_labels'): raise ValueError("loss=simdino uses no labels; expected token_labels=0")
         super().before_fit()
     def term(self):
-        x, model = self.x.as_subclass(torch.Tensor), unwrap_model(self.model)
-        wide, narrow = crops(x, x.shape[-1], (.4, 1.)), crops(x, x.shape[-1]//2, (.1, .4))
+        x, model, side = self.x, unwrap_model(self.model), self.x.shape[-1]
+        wide, narrow = crops(x, side, .4, 1.), crops(x, side//2, .1, .4)
         with torch.no_grad(): teacher = head_input(self.ema.avg.module, wide)
         student = torch.cat([head_input(model, wide), head_input(model, narrow)])
         return self.rate(student.unflatten(0, (4, -1)), teacher.unflatten(0, (2, -1)))
@@ -130,8 +135,9 @@ class TokenLabels(LossTerm):
     def __init__(self,
         weight=1., # of the tokens' loss
     ): self.weight = weight
-    def before_fit(self): self.hook = unwrap_model(self.model).norm.register_forward_hook(self._keep)
-    def _keep(self, norm, inputs, tokens): self.tokens = tokens
+    def before_fit(self):
+        def keep(norm, inputs, tokens): self.tokens = tokens # no method, as in RateLoss
+        self.hook = unwrap_model(self.model).norm.register_forward_hook(keep)
     def before_batch(self):
         if len(self.yb) != 2:
             raise ValueError("token_labels needs masks beside images and labels, as scenes have with masks=True")
@@ -156,11 +162,8 @@ def amp_mode(
     device,  # where the model will be
 ):           # 'bf16', 'fp16' or None
     "The precision that `amp` means on a device."
-    if amp == 'bf16' and device.type == 'cpu':
-        warnings.warn("bf16 on a CPU computes several times slower than amp=none")
-    if amp != 'auto': return None if amp == 'none' else amp
-    if device.type != 'cuda': return None
-    return 'bf16' if torch.cuda.is_bf16_supported() else 'fp16'
+    if amp == 'auto': amp = 'none' if device.type != 'cuda' else 'bf16' if torch.cuda.is_bf16_supported() else 'fp16'
+    return None if amp == 'none' else amp
 
 # %% ../../nbs/55_callbacks.ipynb #a9850173
 class Compile(Callback):
@@ -203,10 +206,7 @@ class ShardedDL:
         try: yield from self.dl
         finally: del self.dl.get_idxs
     def _share(self, idxs):
-        size = len(self)*self.dl.bs
-        if self.dl.shuffle and getattr(self.dl, 'repeats', 1) > 1: # they come share after share
-            return idxs[self.rank*(len(idxs)//self.world):][:size]
-        return idxs[self.rank::self.world][:size]
+        return idxs[self.rank::self.world][:len(self)*self.dl.bs]
     def to_detach(self,
         b,           # a batch's numbers
         cpu=True,    # on the CPU
@@ -319,42 +319,35 @@ class StopOnNonFinite(TerminateOnNaNCallback):
     "Stop at the first loss that is not finite, and say where."
     remove_on_fetch = True
     def after_batch(self):
-        try: super().after_batch()
-        except CancelFitException:
-            finite = all(x.isfinite().all() for x in self.xb)
-            what = f'the loss ({self.loss.item()})' if finite else 'the input'
-            part = 'training' if self.training else 'validation'
-            where = f"epoch {self.epoch + 1}, step {self.iter + 1} of {part}"
-            raise NonFiniteError(f"{what} is not finite at {where}") from None
+        if self.loss.isfinite(): return
+        what = f'the loss ({self.loss.item()})' if all(x.isfinite().all() for x in self.xb) else 'the input'
+        where = f"epoch {self.epoch + 1}, step {self.iter + 1} of {'training' if self.training else 'validation'}"
+        raise NonFiniteError(f"{what} is not finite at {where}")
 
 # %% ../../nbs/55_callbacks.ipynb #cf374ebd
 class Speed(Callback):
     "Training images per second and the time left: in the progress bar, or in lines where they are the logger."
     order, run_valid, remove_on_fetch, every = 96, False, True, 60. # after the bar and the checkpoint; seconds between lines
-    def before_fit(self):
-        self.began = self.said = time.perf_counter()
-        self.numbers = None
+    def before_fit(self): self.began = self.said = time.perf_counter()
     def before_train(self): self.start, self.images = time.perf_counter(), 0
     def after_batch(self):
         now = time.perf_counter()
         self.images += find_bs(self.learn.xb)*max(1, num_distrib())
         self.rate = self.images/(now - self.start)
         if hasattr(self, 'progress'): self.progress.pbar.comment += f" {self.rate:,.0f} images/s"
-        if now - self.said >= self.every and self.learn.logger == self.line:
-            self.say(f'step {self.iter + 1}/{self.n_iter}')
+        if now - self.said >= self.every: self.say(f'step {self.iter + 1}/{self.n_iter}')
     def line(self,
-        log, # the numbers of an epoch, as fastai has them
+        log, # the numbers of an epoch
     ):
-        "Keep the numbers of an epoch, which are printed when its checkpoint stands."
-        named = zip(self.recorder.metric_names[1:], log[1:])
-        self.numbers = [f'{n} {v:.4f}' if isinstance(v, float) else f'{n} {v}' for n, v in named]
+        "Nothing: they are printed when the epoch's checkpoint stands."
     def after_epoch(self):
-        if self.numbers: self.say('  '.join(self.numbers))
-        self.numbers = None
+        named = zip(self.recorder.metric_names[1:], self.recorder.log[1:])
+        self.say('  '.join(f'{n} {v:.4f}' if isinstance(v, float) else f'{n} {v}' for n, v in named))
     def say(self,
         what, # of the epoch
     ):
         "Print a line, with the time that the rest of the fit takes at its pace until now."
+        if self.learn.logger != self.line: return
         self.said, pct = time.perf_counter(), self.learn.pct_train
         left = (self.said - self.began)*(1 - pct)/(pct - self.learn.first_epoch/self.n_epoch)
         where, speed = f'epoch {self.epoch + 1}/{self.n_epoch}', f'{self.rate:.0f} images/s'
