@@ -19,7 +19,7 @@ from torchvision.datasets.folder import IMG_EXTENSIONS, make_dataset
 from PIL import Image
 from unittest.mock import patch as replaced
 from fastai.data.core import DataLoaders, Datasets
-from ..numerics import check_option, check_value, known, nearest, one_of, whole
+from ..numerics import check_option, check_value, known, nearest, whole
 from .images import AUGMENTS, Augment, UnreadableImage, check_files, get_augment, picture_dls, read_image
 from .loaders import DATASETS, Loaders, Task, array_dls, dataset, stratified_split, task_of
 from .scenes import DIGITS_MEAN, DIGITS_STD, Scenes, digits_arrays, digits_dls, scenes, scenes_dls
@@ -259,7 +259,6 @@ def cifar_dls(
     **kwargs         # options of image_dls
 )->Loaders:
     "CIFAR-10 or CIFAR-100: 32×32 pictures, 50,000 for training, 10,000 for the test."
-    check_value('classes', classes, one_of(10, 100))
     return get_dls(f'cifar{classes}', data_dir=data_dir, **kwargs)
 
 @delegates(image_dls, but='read', keep=True)

@@ -66,8 +66,7 @@ def check_files(
     "Name the files that can't be decoded as pictures."
     right = parallel(verify_image, files, threadpool=True, n_workers=8, progress=len(files) > 5000)
     bad = [str(f) for f, ok in zip(files, right) if not ok]
-    if bad:
-        raise UnreadableImage(f"{len(bad)} of {len(files)} images can't be read, such as {', '.join(map(repr, bad[:5]))}")
+    if bad: raise UnreadableImage(f"{len(bad)} of {len(files)} images can't be read, such as {bad[:5]}")
 
 # %% ../../nbs/41_images.ipynb #c95872bf
 @dataclass(frozen=True)
@@ -142,11 +141,11 @@ AUGMENTS = dict(
 # %% ../../nbs/41_images.ipynb #41names2
 def get_augment(
     augment,  # a name in `AUGMENTS`
-    **changes # to its fields; None: leave as it is
+    **changes # to its fields
 )->Augment:
     "An augmentation by name, with changes."
     known(augment, AUGMENTS, "unknown augment")
-    return replace(AUGMENTS[augment], **{k: v for k, v in changes.items() if v is not None})
+    return replace(AUGMENTS[augment], **changes)
 
 # %% ../../nbs/41_images.ipynb #288af8d8
 class Picture(Transform):
@@ -187,4 +186,4 @@ def picture_dls(
     if aug.reprob: batch.append(RandomErase(aug.reprob))
     config = {k: getattr(aug, k) for k in ('crop_pct', 'crop_mode', 'interpolation')}
     task = picture_task(vocab, 3, size, mean=list(mean), std=list(std), **config)
-    return as_loaders(sets, task, parts=tuple(parts), augmentation=aug, img_size=tuple(size), after_batch=batch, **kwargs)
+    return as_loaders(sets, task, parts=tuple(parts), augmentation=aug, after_batch=batch, **kwargs)
