@@ -206,10 +206,7 @@ class ShardedDL:
         try: yield from self.dl
         finally: del self.dl.get_idxs
     def _share(self, idxs):
-        size = len(self)*self.dl.bs
-        if self.dl.shuffle and getattr(self.dl, 'repeats', 1) > 1: # they come share after share
-            return idxs[self.rank*(len(idxs)//self.world):][:size]
-        return idxs[self.rank::self.world][:size]
+        return idxs[self.rank::self.world][:len(self)*self.dl.bs]
     def to_detach(self,
         b,           # a batch's numbers
         cpu=True,    # on the CPU

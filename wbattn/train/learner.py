@@ -8,7 +8,6 @@ __all__ = ['wb_learner', 'features', 'NearestSubspace']
 # %% ../../nbs/56_learner.ipynb #54775e49
 import numpy as np, sys, torch
 from accelerate.utils import DistributedDataParallelKwargs
-from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -21,7 +20,7 @@ from fastai.callback.progress import ProgressCallback
 from fastai.callback.schedule import ParamScheduler, SchedCos, SchedLin, combine_scheds, combined_cos
 from fastai.data.core import DataLoaders
 from fastai.imports import IN_NOTEBOOK
-from fastai.learner import Learner, Metric, replacing_yield
+from fastai.learner import Learner, Metric
 from fastai.optimizer import OptimWrapper
 from fastai.torch_core import num_distrib, rank_distrib
 from fastcore.basics import patch
@@ -241,7 +240,7 @@ def features(
 )->tuple:            # arrays: features `n d`, labels `n`
     "The features of all images of a loader, in evaluation mode and without augmentation, and their labels."
     device, rows = next(model.eval().parameters()).device, []
-    with contextmanager(replacing_yield)(dl.dataset, 'split_idx', 1):
+    with dl.dataset.set_split_idx(1):
         for b in dl.new(shuffle=False, drop_last=False):
             x, y = (o.as_subclass(Tensor) for o in b[:2])
             rows.append((head_input(model, x.to(device)).float().cpu(), y.cpu()))
