@@ -14,7 +14,7 @@ from fastai.callback.core import Callback
 from fastai.callback.fp16 import MixedPrecision
 from fastai.callback.tracker import TerminateOnNaNCallback
 from fastai.callback.training import GradientAccumulation, GradientClip
-from fastai.distributed import DistributedTrainer
+from fastai.distributed import DistributedDL, DistributedTrainer
 from fastai.learner import AvgLoss, AvgMetric
 from fastai.losses import CrossEntropyLossFlat
 from fastai.metrics import accuracy, top_k_accuracy
@@ -189,39 +189,26 @@ def leave_together():
     torch.distributed.destroy_process_group()
 
 # %% ../../nbs/55_callbacks.ipynb #1818a31b
-class ShardedDL:
-    "Every `world`-th item of an epoch of a loader, beginning with `rank`."
-    def __init__(self,
-        dl,    # fastai's loader of the whole
-        rank,  # number of this process
-        world, # how many there are
-    ): self.dl, self.rank, self.world = dl, rank, world
-    def __getattr__(self, name): return getattr(self.__dict__['dl'], name)
+class ShardedDL(DistributedDL):
+    "Every `world_size`-th item of an epoch of a loader, beginning with `rank`."
     def __len__(self):
-        if self.dl.drop_last: return self.dl.n//(self.dl.bs*self.world)
-        return math.ceil((self.dl.n - self.rank)/self.world/self.dl.bs)
-    def __iter__(self):
-        all_idxs = self.dl.get_idxs
-        self.dl.get_idxs = lambda: self._share(list(all_idxs())) # of the instance, for the time of an epoch
-        try: yield from self.dl
-        finally: del self.dl.get_idxs
-    def _share(self, idxs):
-        size = len(self)*self.dl.bs
-        if self.dl.shuffle and getattr(self.dl, 'repeats', 1) > 1: # they come share after share
-            return idxs[self.rank*(len(idxs)//self.world):][:size]
-        return idxs[self.rank::self.world][:size]
-    def to_detach(self,
-        b,           # a batch's numbers
-        cpu=True,    # on the CPU
-        gather=True, # (fastai's: from all processes)
-    ):
-        "The numbers of this process alone."
-        return to_detach(b, cpu, gather=False)
+        if self.drop_last: return self.dl.n//(self.bs*self.world_size)
+        return math.ceil(len(range(self.rank, self.dl.n, self.world_size))/self.bs)
+    def get_idxs(self):
+        "The numbers of this process's items."
+        idxs, size = self.dl.get_idxs(), len(self)*self.bs
+        if self.dl.shuffle and getattr(self, 'repeats', 1) > 1: # they come share after share
+            return idxs[self.rank*(len(idxs)//self.world_size):][:size]
+        return idxs[self.rank::self.world_size][:size]
+    def one_batch(self): return self.dl.one_batch()
+    def _to_detach(self, b, cpu=True, gather=True): return to_detach(b, cpu, gather=False)
+    @property
+    def rng(self): return self.dl.rng
 
 # %% ../../nbs/55_callbacks.ipynb #1c2c902b
 class Distributed(DistributedTrainer):
     "fastai's callback, with our shares."
-    def _wrap_dl(self, dl): return dl if isinstance(dl, ShardedDL) else ShardedDL(dl, rank_distrib(), num_distrib())
+    def _wrap_dl(self, dl): return dl if isinstance(dl, ShardedDL) else ShardedDL(dl)
     def before_fit(self):
         for dl in self.dls.loaders: dl.rng.setstate(gather(dl.rng.getstate())[0]) # the same order of images in all
         super().before_fit()
@@ -332,11 +319,10 @@ class Speed(Callback):
     "Training images per second and the time left: in the progress bar, or in lines where they are the logger."
     order, run_valid, remove_on_fetch, every = 96, False, True, 60. # after the bar and the checkpoint; seconds between lines
     def before_fit(self): self.began = self.said = time.perf_counter()
-    def before_train(self): self.start, self.images = time.perf_counter(), 0
+    def before_train(self): self.start = time.perf_counter()
     def after_batch(self):
         now = time.perf_counter()
-        self.images += find_bs(self.learn.xb)*max(1, num_distrib())
-        self.rate = self.images/(now - self.start)
+        self.rate = (self.iter + 1)*find_bs(self.xb)*max(1, num_distrib())/(now - self.start)
         if hasattr(self, 'progress'): self.progress.pbar.comment += f" {self.rate:,.0f} images/s"
         if now - self.said >= self.every: self.say(f'step {self.iter + 1}/{self.n_iter}')
     def line(self,

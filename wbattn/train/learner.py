@@ -41,16 +41,15 @@ from .recipes import Recipe, get_recipe
 # %% ../../nbs/56_learner.ipynb #2dc6f94a
 def param_groups(
     model:nn.Module,        # its no_weight_decay() is asked, if it has one
-    layer_decay:float=1.,   # learning rate of a layer over that of the layer after it, in (0, 1]
-    decay_all:bool=False,   # weight decay on every parameter
+    recipe:Recipe,          # its layer_decay and decay_all are used
 )->list:                    # groups with `decay`, `lr_scale` (the share of the learning rate) and `head`
     "Parameters without and with weight decay; one pair per layer if rates differ by layer, and one for the head."
     exempt = getattr(model, 'no_weight_decay', set)()
-    of_layers = partial(param_groups_layer_decay, layer_decay=layer_decay)
-    groups = (of_layers if layer_decay < 1 else param_groups_weight_decay)(model, 1., no_weight_decay_list=exempt)
+    of_layers = partial(param_groups_layer_decay, layer_decay=recipe.layer_decay)
+    split = of_layers if recipe.layer_decay < 1 else param_groups_weight_decay
     of_head = {id(p) for p in getattr(model, 'get_classifier', nn.Identity)().parameters()}
-    return [dict(params=params, decay=decay_all or bool(g['weight_decay']), lr_scale=g.get('lr_scale', 1.), head=head)
-            for head in (False, True) for g in groups
+    return [dict(params=params, decay=recipe.decay_all or bool(g['weight_decay']), lr_scale=g.get('lr_scale', 1.), head=head)
+            for head in (False, True) for g in split(model, 1., no_weight_decay_list=exempt)
             if (params := [p for p in g['params'] if (id(p) in of_head) == head])]
 
 # %% ../../nbs/56_learner.ipynb #def05a52
@@ -79,7 +78,7 @@ def make_optimizer(
 class StepScheduler(ParamScheduler):
     "fastai's schedules, moved once per step of the optimiser."
     def before_batch(self):
-        if self.learn.iter % self.learn.accum == 0: super().before_batch()
+        if self.learn.iter % self.learn.recipe.grad_accum_steps == 0: super().before_batch()
 
 # %% ../../nbs/56_learner.ipynb #074aa0c7
 def schedule(
@@ -101,7 +100,7 @@ def schedule(
 # %% ../../nbs/56_learner.ipynb #1a4caa53
 class WBLearner(Learner):
     "A fastai `Learner` that knows its recipe and can begin at any epoch."
-    recipe, accum, first_epoch = None, 1, 0
+    first_epoch = 0
     @delegates(Learner.fit)
     def fit(self,
         n_epoch,       # of the whole run
@@ -120,9 +119,10 @@ class WBLearner(Learner):
     def all_batches(self):
         "Evaluate on all batches; train on those that make whole steps."
         if not self.training: return super().all_batches()
-        self.n_iter = len(self.dl) - len(self.dl) % self.accum
+        parts = self.recipe.grad_accum_steps
+        self.n_iter = len(self.dl)//parts*parts
         if not self.n_iter:
-            raise ValueError(f"{len(self.dl)} batches an epoch don't make one step of grad_accum_steps={self.accum}")
+            raise ValueError(f"{len(self.dl)} batches an epoch don't make one step of grad_accum_steps={parts}")
         for i, b in enumerate(islice(self.dl, self.n_iter)): self.one_batch(i, b)
 
 # %% ../../nbs/56_learner.ipynb #b5a1692c
@@ -200,12 +200,11 @@ def make_model(
 def _learner(dls, model, recipe, task, loss_func, metrics):
     "With all that a recipe asks for."
     device = torch.device(dls.device or 'cpu')
-    groups = partial(param_groups, layer_decay=recipe.layer_decay, decay_all=recipe.decay_all)
     exact = [m if isinstance(m, Metric) else SampleMean(m) for m in L(metrics)]
     if recipe.model_ema_decay: exact += [EMAMetric(m.func) for m in exact if isinstance(m, SampleMean)]
-    learn = WBLearner(dls, model, loss_func=loss_func, opt_func=partial(make_optimizer, recipe=recipe), splitter=groups,
-        lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms, metrics=exact, cbs=[StopOnNonFinite(), Speed()])
-    learn.recipe, learn.accum, learn.recorder.loss = recipe, recipe.grad_accum_steps, SampleLoss()
+    learn = WBLearner(dls, model, loss_func=loss_func, opt_func=partial(make_optimizer, recipe=recipe),
+        splitter=partial(param_groups, recipe=recipe), lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms, metrics=exact, cbs=[StopOnNonFinite(), Speed()])
+    learn.recipe, learn.recorder.loss = recipe, SampleLoss()
     lines, cuda = not (IN_NOTEBOOK or sys.stdout.isatty()), device.type == 'cuda'
     if rank_distrib() or lines: learn.remove_cb(ProgressCallback)
     if lines: learn.logger = learn.speed.line
