@@ -197,11 +197,11 @@ def repeated_idxs(
     repeats, # copies of an image
     seed,    # of the order
     ranks=1, # processes
-)->list:     # numbers of images, the share of each process after that of the one before
+)->list:     # numbers of images, those of the processes in turn
     "The epoch of timm's `RepeatAugSampler`."
     samplers = [RepeatAugSampler(range(n), num_replicas=ranks, rank=r, num_repeats=repeats) for r in range(ranks)]
     for s in samplers: s.set_epoch(seed)
-    return [i for s in samplers for i in s]
+    return [i for step in zip(*samplers) for i in step]
 
 # %% ../../nbs/41_images.ipynb #41repea2
 class PictureDL(TfmdDL):

@@ -14,11 +14,11 @@ from fastai.callback.core import Callback
 from fastai.callback.fp16 import MixedPrecision
 from fastai.callback.tracker import TerminateOnNaNCallback
 from fastai.callback.training import GradientAccumulation, GradientClip
-from fastai.distributed import DistributedDL, DistributedTrainer
+from fastai.distributed import DistributedDL, DistributedTrainer, teardown_distrib
 from fastai.learner import AvgLoss, AvgMetric
 from fastai.losses import CrossEntropyLossFlat
 from fastai.metrics import accuracy, top_k_accuracy
-from fastai.torch_core import find_bs, num_distrib, rank_distrib, to_detach
+from fastai.torch_core import distrib_barrier, find_bs, num_distrib, rank_distrib, to_detach
 from fastcore.basics import store_attr
 from fastprogress.fastprogress import format_time
 from timm.data import Mixup
@@ -184,9 +184,8 @@ def gather(
 
 def leave_together():
     "Wait until every process has come to this point, then close the connections."
-    if not torch.distributed.is_initialized(): return
-    torch.distributed.barrier()
-    torch.distributed.destroy_process_group()
+    distrib_barrier()
+    teardown_distrib()
 
 # %% ../../nbs/55_callbacks.ipynb #1818a31b
 class ShardedDL(DistributedDL):
@@ -196,10 +195,7 @@ class ShardedDL(DistributedDL):
         return math.ceil(len(range(self.rank, self.dl.n, self.world_size))/self.bs)
     def get_idxs(self):
         "The numbers of this process's items."
-        idxs, size = self.dl.get_idxs(), len(self)*self.bs
-        if self.dl.shuffle and getattr(self, 'repeats', 1) > 1: # they come share after share
-            return idxs[self.rank*(len(idxs)//self.world_size):][:size]
-        return idxs[self.rank::self.world_size][:size]
+        return self.dl.get_idxs()[self.rank::self.world_size][:len(self)*self.bs]
     def one_batch(self): return self.dl.one_batch()
     def _to_detach(self, b, cpu=True, gather=True): return to_detach(b, cpu, gather=False)
     @property
@@ -221,10 +217,6 @@ class Distributed(DistributedTrainer):
 class Accumulate(GradientAccumulation):
     "fastai's; processes exchange their gradients once per step."
     name = 'accumulate'
-    def before_fit(self):
-        super().before_fit()
-        if not self.dls.train.drop_last:
-            raise ValueError("grad_accum_steps needs a training loader with drop_last=True")
     def before_batch(self):
         if not hasattr(self.model, 'require_backward_grad_sync'): return
         self.model.require_backward_grad_sync = self.count + find_bs(self.yb) >= self.n_acc
@@ -263,15 +255,15 @@ def top5(
     "Share of the images whose class is among the five likeliest."
     return top_k_accuracy(inp, targ, k=5)
 
-class Bits:
+def bits(
+    dls, # whose `bytes_per_token` is a number, or None
+):       # function of scores and targets
     "Cross-entropy of a text in bits per byte, or per token where bytes are not known."
-    def __init__(self,
-        size, # bytes per token, or None
-    ): self.size, self.__name__ = size or 1, 'bits_per_byte' if size else 'bits_per_token'
-    def __call__(self, pred, y): return F.cross_entropy(pred.flatten(0, 1), y.flatten())/math.log(2)/self.size
+    def score(pred, y): return F.cross_entropy(pred.flatten(0, 1), y.flatten())/math.log(2)/(dls.bytes_per_token or 1)
+    score.__name__ = 'bits_per_byte' if dls.bytes_per_token else 'bits_per_token'
+    return score
 
-METRICS = dict(accuracy=lambda dls: accuracy, top5=lambda dls: top5,
-               bits_per_byte=lambda dls: Bits(dls.bytes_per_token)) # name in a task → DataLoaders → function
+METRICS = dict(accuracy=lambda dls: accuracy, top5=lambda dls: top5, bits_per_byte=bits) # name in a task → DataLoaders → function
 
 # %% ../../nbs/55_callbacks.ipynb #a5b28569
 class EMA(Callback):
@@ -286,7 +278,7 @@ class EMA(Callback):
         self.avg, self.steps = ModelEmaV3(unwrap_model(self.model), self.decay, use_warmup=self.warmup), 0
     def after_step(self):
         self.steps += 1
-        self.avg.update(unwrap_model(self.model), step=self.steps)
+        self.avg.update(self.model, step=self.steps) # by the order of weights, not their names
     def after_pred(self): # in mixed precision, too, this comes before autocasting ends
         if not self.training: self.pred2 = self.avg.module(*self.xb).float()
     def state_dict(self):

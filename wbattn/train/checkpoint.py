@@ -141,7 +141,7 @@ def load_checkpoint(
     if not path.exists(): raise ValueError(f"nothing to resume: there is no checkpoint {str(path)!r}")
     try:
         state = torch.load(path, map_location='cpu', weights_only=True)
-        for k in ('model', 'opt', 'smooth_loss', 'epoch', 'rng', 'best', 'info'): state[k]
+        state['smooth_loss'], state['info'] # weights alone have neither
     except Exception as e:
         raise ValueError(f"{str(path)!r} is no checkpoint of ours, or a damaged one: {type(e).__name__}") from e
     return state

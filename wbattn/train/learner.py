@@ -26,7 +26,6 @@ from fastai.optimizer import OptimWrapper
 from fastai.torch_core import num_distrib, rank_distrib
 from fastcore.basics import patch
 from fastcore.foundation import L
-from fastcore.meta import delegates
 from fastcore.xtras import ContextManagers
 from timm.layers import to_2tuple
 from timm.optim import create_optimizer_v2, get_optimizer_info, param_groups_layer_decay, param_groups_weight_decay
@@ -71,8 +70,8 @@ def make_optimizer(
     "The recipe's optimiser, for fastai's Learner."
     r, given = recipe, dict(fused=True) if recipe.opt == 'adamw' else {}
     if get_optimizer_info(r.opt).num_betas == 2: given['betas'] = tuple(r.opt_betas) # Adan has three, timm's own
-    make = partial(create_optimizer_v2, opt=r.opt, lr=float(lr), momentum=r.opt_betas[0], eps=r.opt_eps, **given)
-    return GroupOptim(opt=make(list(groups)))
+    opt = create_optimizer_v2(list(groups), r.opt, lr, momentum=r.opt_betas[0], eps=r.opt_eps, **given)
+    return GroupOptim(opt=opt)
 
 # %% ../../nbs/56_learner.ipynb #6c39644c
 class StepScheduler(ParamScheduler):
@@ -87,7 +86,7 @@ def schedule(
     "The recipe's schedules of learning rate and momentum, as a callback."
     r, lr = recipe, recipe.peak_lr
     pct = r.warmup if r.warmup_epochs is None else min(r.warmup_epochs/r.epochs, 0.5)
-    pct = min(max(pct, 1e-9), 1 - 1e-6)
+    pct = np.clip(pct, 1e-9, 1 - 1e-6)
     first = lr/25 if r.warmup_lr is None else r.warmup_lr
     last = lr/1e5 if r.min_lr is None else r.min_lr
     def inverse_sqrt(part): return lr*(pct/(pct + part*(1 - pct)))**0.5
@@ -101,19 +100,8 @@ def schedule(
 class WBLearner(Learner):
     "A fastai `Learner` that knows its recipe and can begin at any epoch."
     first_epoch = 0
-    @delegates(Learner.fit)
-    def fit(self,
-        n_epoch,       # of the whole run
-        *args,         # as fastai's
-        start_epoch=0, # begin here: the schedule of the earlier epochs counts as done
-        **kwargs       # as fastai's
-    ):
-        "Train."
-        self.first_epoch = start_epoch
-        super().fit(n_epoch, *args, **kwargs)
     def _do_fit(self):
-        bar = getattr(getattr(self, 'progress', None), 'mbar', None)
-        if bar and self.first_epoch: bar.update(0) # a bar that goes on in the middle must be started
+        if self.first_epoch and hasattr(self, 'progress'): self.progress.mbar.update(0) # else it doesn't go on in the middle
         for self.epoch in range(self.first_epoch, self.n_epoch):
             self._with_events(self._do_epoch, 'epoch', CancelEpochException)
     def all_batches(self):
@@ -150,7 +138,8 @@ def fit_recipe(self:WBLearner,
 )->WBLearner:
     "Train as the recipe says."
     r = self.recipe
-    self.fit(r.epochs, r.peak_lr, cbs=[schedule(r), *L(cbs)], start_epoch=start_epoch)
+    with contextmanager(replacing_yield)(self, 'first_epoch', start_epoch):
+        self.fit(r.epochs, r.peak_lr, cbs=[schedule(r), *L(cbs)])
     return self
 
 # %% ../../nbs/56_learner.ipynb #5d8c7b5d
