@@ -6,7 +6,6 @@
 __all__ = ['read_imagenet', 'cifar_dls', 'imagenet_dls', 'folder_dls']
 
 # %% ../../nbs/49_datasets.ipynb #34f2746f
-import os
 import numpy as np
 import torchvision.datasets as tvd
 from collections import Counter
@@ -24,7 +23,7 @@ from ..numerics import check_option, check_value, known, nearest, one_of, whole
 from .images import AUGMENTS, Augment, UnreadableImage, check_files, get_augment, picture_dls, read_image
 from .loaders import DATASETS, Loaders, Task, array_dls, dataset, stratified_split, task_of
 from .scenes import DIGITS_MEAN, DIGITS_STD, Scenes, digits_arrays, digits_dls, scenes, scenes_dls
-from .sequences import imdb_dls, listops_dls, pathfinder_dls, picture_rows, sequence_dls, sequence_options
+from .sequences import byte_rows, imdb_dls, listops_dls, pathfinder_dls, sequence_dls, sequence_options
 from .text import text_dls
 
 # %% ../../nbs/49_datasets.ipynb #af7dfdba
@@ -93,13 +92,15 @@ def pictures(
     return add
 
 # %% ../../nbs/49_datasets.ipynb #c832e590
+def _first(ds, names): return next(getattr(ds, k) for k in names.split() if hasattr(ds, k))
+
 def _read_part(tv, root, part, download):
     "Images, labels and names of the classes."
     which = dict(train=part == 'train') if issubclass(tv, tvd.CIFAR10) else dict(split=part)
     ds = tv(str(root), download=download, **which)
-    if tv is tvd.SVHN: x, y = ds.data.transpose(0, 2, 3, 1), ds.labels
-    elif hasattr(ds, 'data'): x, y = ds.data, ds.targets
-    else: x, y = np.array([str(o) for o in getattr(ds, '_image_files', None) or ds._images]), ds._labels
+    x, y = _first(ds, 'data _image_files _images'), _first(ds, 'targets labels _labels')
+    if tv is tvd.SVHN: x = x.transpose(0, 2, 3, 1)
+    if isinstance(x, list): x = np.array(x, str)
     return x, np.asarray(y, np.int64), list(getattr(ds, 'classes', range(10)))
 
 # %% ../../nbs/49_datasets.ipynb #49publ02
@@ -154,12 +155,12 @@ def grey_cifar_dls(
 )->Loaders:          # batches (ids `b 1024`, labels `b`); 257 symbols, 10 classes
     "CIFAR-10 in grey, row by row (the arena's Image)."
     parts, vocab = read_published(tvd.CIFAR10, 'cifar10', data_dir, ('train', 'test'), download, verify)
-    def grey(x): return picture_rows([np.asarray(Image.fromarray(o).convert('L')) for o in x])
-    return sequence_dls('grey_cifar10', {k: (grey(x), y) for k, (x, y) in _hold_out(parts, 0.1).items()}, vocab,
-        1024, **kwargs)
+    def grey(x): return byte_rows(Image.fromarray(o).convert('L').tobytes() for o in x)
+    rows = {k: (grey(x), y) for k, (x, y) in _hold_out(parts, 0.1).items()}
+    return sequence_dls('grey_cifar10', rows, vocab, 1024, **kwargs)
 
 # %% ../../nbs/49_datasets.ipynb #40bde8ee
-def _class_folders(d): return sorted(o.name for o in os.scandir(d) if o.is_dir() and o.name[0] != '.')
+def _class_folders(d): return sorted(o.name for o in Path(d).glob('[!.]*/'))
 
 def _read_class_folders(d, classes):
     "Images and labels in class folders"
@@ -178,13 +179,12 @@ def read_folder(
 )->tuple:        # dict of the parts ('train', 'val', 'test') as (images, labels); names of the classes
     "Images of your own, one folder per class."
     root = Path(data_dir)
-    if not root.is_dir():
-        raise FileNotFoundError(f"no directory {str(root)!r}; expected one with a folder of images per class, or train/ and val/")
     where = {p: root/p for p in ('train', 'val', 'valid', 'validation', 'test') if (root/p).is_dir()}
     if 'train' not in where: where = dict(train=root)
     classes = _class_folders(where['train'])
     if len(classes) < 2:
-        raise FileNotFoundError(f"{len(classes)} class folders in {str(where['train'])!r}; expected two or more, one per class")
+        raise FileNotFoundError(f"{len(classes)} class folders in {str(where['train'])!r}; expected two or more, "
+                                "one per class, or train/ and val/ with such")
     parts = {p: _read_class_folders(d, classes) for p, d in where.items() if _class_folders(d)}
     if verify: check_files([f for files, _ in parts.values() for f in files])
     return parts, classes
@@ -218,21 +218,15 @@ def read_imagenet(
     return {p: parts[p] for p in ('train', 'val')}, _synset_names(wnids)
 
 # %% ../../nbs/49_datasets.ipynb #012ef012
-def real_labels(
-    ds:Datasets # ImageNet's validation images (all 1,000 classes), such as the `valid_ds` of its loaders
-)->list:        # one list of classes for each image of `ds`, in its order
-    "The ReaL labels of a data set's images, found by their file names."
+def real_accuracy(
+    preds,      # predicted classes `n`
+    ds:Datasets # the images: of ImageNet's validation part (all 1,000 classes), in the same order
+)->float:       # among the images with at least one label
+    "Share of images whose predicted class is one of their ReaL labels, which are found by the files' names."
     real, names = RealLabelsImagenet(range(50_000)).real_labels, [f'{Path(o).stem}.JPEG' for o in ds.items]
     for o in names:
         if o not in real: raise ValueError(f"{o!r} has no ReaL labels; expected such as ILSVRC2012_val_00000001.JPEG")
-    return [real[o] for o in names]
-
-def real_accuracy(
-    preds, # predicted classes `n`
-    real   # for each image the list of classes that are right
-)->float:  # among the images with at least one
-    "Share of images whose predicted class is one of their labels."
-    return float(np.mean([int(p) in r for p, r in zip(preds, real, strict=True) if r]))
+    return float(np.mean([int(p) in real[o] for p, o in zip(preds, names, strict=True) if real[o]]))
 
 # %% ../../nbs/49_datasets.ipynb #e593f7a1
 def dls_args(
@@ -242,15 +236,6 @@ def dls_args(
     known(name, DATASETS, "unknown data set")
     return list(DATASETS[name].options)
 
-def check_options(
-    name,   # a key of `DATASETS`
-    options # names of options
-):
-    "Refuse options that a data set doesn't take."
-    takes = dls_args(name)
-    for k in options:
-        if k not in takes: raise ValueError(f"data set {name!r} takes no {k}; nearest names: {nearest(k, takes)}")
-
 # %% ../../nbs/49_datasets.ipynb #49get002
 def get_dls(
     name,     # a key of `DATASETS`
@@ -258,7 +243,9 @@ def get_dls(
 )->DataLoaders:
     "The DataLoaders of a data set, by name."
     kwargs = {k: v for k, v in kwargs.items() if v is not None}
-    check_options(name, kwargs)
+    takes = dls_args(name)
+    for k in kwargs:
+        if k not in takes: raise ValueError(f"data set {name!r} takes no {k}; nearest names: {nearest(k, takes)}")
     dls = DATASETS[name].make(**kwargs)
     dls.name = name
     return dls

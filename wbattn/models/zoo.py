@@ -145,6 +145,7 @@ _later_sizes = dict(
 _later_zoo = {f'wb_{family}_{size}_patch16_224': _later[family] | _size(*row)
     for family, rows in _later_sizes.items() for size, row in rows.items()}
 _later_zoo['wb_cbt_digits_patch2_8'] = _later['cbt'] | _size(96, 4, 4, op=dict(side=2), **_small)
+_later_zoo['wb_crate_alpha_digits_patch2_8'] = _later['crate_alpha'] | _size(96, 4, 4, **_small, stem='conv')
 register(WhiteBoxTransformer, _later_zoo)
 
 # %% ../../nbs/32_models.ipynb #8625da5d

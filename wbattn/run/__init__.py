@@ -52,14 +52,16 @@ def option_parser(
 # %% ../../nbs/76_cli.ipynb #b61605da
 def _given(parser, func, name):
     "The arguments of a function, from the command line."
-    params, typed = inspect.signature(func).parameters, vars(parser.parse_args())
-    given = {k: v for k, v in typed.items() if k in params}
+    params = inspect.signature(func).parameters
+    given = {k: v for k, v in vars(parser.parse_args()).items() if k in params}
     for k, v in given.items():
         if v and params[k].annotation is dict: given[k] = key_values(' '.join(v))
     if 'command' in params: given['command'] = shlex.join([name, *sys.argv[1:]])
     return given
 
 # %% ../../nbs/76_cli.ipynb #6fbcfb55
+def _stop(number, frame): raise KeyboardInterrupt(number)
+
 def command(
     func,         # what to do; its signature is the command line
     name,         # of the command
@@ -71,9 +73,9 @@ def command(
         parser = option_parser(func, name, examples)
         warnings.filterwarnings('ignore', message='.*torch.jit.script.*') # from a library we use, about itself
         warnings.showwarning = lambda message, *args, **kwargs: print(f'{name}: {message}', file=sys.stderr)
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, _stop)
         try: result = func(**_given(parser, func, name))
-        except KeyboardInterrupt: sys.exit(128 + signal.SIGINT)
+        except KeyboardInterrupt as e: sys.exit(128 + (*e.args, signal.SIGINT)[0])
         except (ValueError, OSError) as e:
             if 'WBATTN_DEBUG' in os.environ: raise
             why = re.sub(r'Exception occured in .*\n\s*', '', str(e))     # fastai's, before what a callback raised
@@ -90,14 +92,14 @@ def checked(
     given, # option → value
 )->SimpleNamespace:
     "The options as attributes; an error for a value that makes no sense, and for what isn't there."
-    values = {k: v for k, v in given.items() if v is not None}
-    for k in values.keys() & _paths.keys():
-        for path in listify(values[k]):
-            if not Path(path).exists(): raise FileNotFoundError(f"no {_paths[k]} here: {str(path)!r} doesn't exist")
+    for k, what in _paths.items():
+        for path in listify(given.get(k)):
+            if not Path(path).exists(): raise FileNotFoundError(f"no {what} here: {str(path)!r} doesn't exist")
     from wbattn.numerics import check_value, one_of, whole   # load PyTorch, and help doesn't wait for it
-    rules = dict.fromkeys(('threads', 'topk', 'seeds'), whole()) | dict(
-        seed=whole(0, 2**32 - 1), part=one_of('valid', 'test'), amp=one_of('auto', 'bf16', 'fp16', 'none'))
-    for k in values.keys() & rules.keys(): check_value(k, values[k], rules[k])
+    rules = dict(threads=whole(), topk=whole(), seeds=whole(), seed=whole(0, 2**32 - 1),
+        part=one_of('valid', 'test'), amp=one_of('auto', 'bf16', 'fp16', 'none'))
+    for k, rule in rules.items():
+        if given.get(k) is not None: check_value(k, given[k], rule)
     return SimpleNamespace(**given)
 
 # %% ../../nbs/76_cli.ipynb #4f046020
