@@ -15,17 +15,15 @@ from PIL import Image, ImageOps
 from torch import Tensor
 from fastcore.basics import patch
 from fastcore.parallel import parallel
-from fasttransform import Pipeline, Transform
-from fastai.data.core import Datasets, TfmdDL, TfmdLists
-from fastai.data.transforms import Categorize, IntToFloatTensor, Normalize
-from fastai.torch_core import TensorCategory, TensorImage, num_distrib
+from fasttransform import Transform
+from fastai.data.transforms import IntToFloatTensor, Normalize
+from fastai.torch_core import TensorImage
 from fastai.vision.utils import verify_image
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD, create_transform
 from timm.data.auto_augment import NAME_TO_OP, posterize
-from timm.data.distributed_sampler import RepeatAugSampler
 from timm.data.random_erasing import RandomErasing
 from ..numerics import SHARE, check_value, known, one_of, whole
-from .loaders import Loaders, as_loaders, check_labels, picture_task
+from .loaders import Loaders, as_loaders, labelled, picture_task
 
 # %% ../../nbs/41_images.ipynb #f52f6ce4
 def _opened(o):
@@ -160,13 +158,6 @@ class Picture(Transform):
     def encodes(self, o): # whatever `read_image` takes
         return TensorImage(self.tfm(read_image(o)))
 
-# %% ../../nbs/41_images.ipynb #41label2
-class Label(Categorize):
-    "The number of a class, shown by its name."
-    input_types = object
-    def encodes(self, o): # a whole number
-        return TensorCategory(int(o))
-
 # %% ../../nbs/41_images.ipynb #41erase2
 class RandomErase(Transform):
     "timm's random erasing, on normalised training batches."
@@ -177,46 +168,6 @@ class RandomErase(Transform):
     def encodes(self, x:TensorImage): # a batch
         self.erasing.device = x.device
         return self.erasing(x.as_subclass(Tensor))
-
-# %% ../../nbs/41_images.ipynb #1036bce7
-def picture_set(
-    images,     # paths or pixels `n h w 3`, uint8
-    y,          # labels `n`
-    vocab,      # names of the classes
-    tfm,        # PIL image → uint8 tensor `3 h w`
-    split_idx=1 # 0: training, 1: not
-)->Datasets:
-    "Labelled pictures."
-    y, label = check_labels(y, len(images), vocab).numpy(), Label([str(v) for v in vocab], sort=False)
-    pairs = (np.asarray(images), Picture(tfm)), (y, label)
-    return Datasets(tls=[TfmdLists(o, Pipeline([t]), split_idx=split_idx, types=[object]) for o, t in pairs])
-
-# %% ../../nbs/41_images.ipynb #cb54eff0
-def repeated_idxs(
-    n,       # images
-    repeats, # copies of an image
-    seed,    # of the order
-    ranks=1, # processes
-)->list:     # numbers of images, those of the processes in turn
-    "The epoch of timm's `RepeatAugSampler`."
-    samplers = [RepeatAugSampler(range(n), num_replicas=ranks, rank=r, num_repeats=repeats) for r in range(ranks)]
-    for s in samplers: s.set_epoch(seed)
-    return [i for step in zip(*samplers) for i in step]
-
-# %% ../../nbs/41_images.ipynb #41repea2
-class PictureDL(TfmdDL):
-    "fastai's loader; a shuffled one repeats its images as often as `dataset.repeats` says."
-    def __init__(self,
-        dataset, # a `Datasets`
-        **kwargs # of fastai's loader: bs, shuffle, num_workers, drop_last, pin_memory, device, after_batch, …
-    ):
-        super().__init__(dataset, **kwargs)
-        self.n = len(self.get_idxs())
-    def get_idxs(self)->list:
-        "Numbers of the epoch's images, in order."
-        repeats = getattr(self.dataset, 'repeats', 1)
-        if repeats == 1 or not self.shuffle: return super().get_idxs()
-        return repeated_idxs(len(self.dataset), repeats, self.rng.getrandbits(63), num_distrib() or 1)
 
 # %% ../../nbs/41_images.ipynb #ef044a52
 def picture_dls(
@@ -230,11 +181,10 @@ def picture_dls(
 )->Loaders:
     "DataLoaders from parts of pictures."
     tfms = aug.train_tfm(size, mean), aug.valid_tfm(size, mean)
-    sets = [picture_set(x, y, vocab, tfms[i > 0], int(i > 0)) for i, (x, y) in enumerate(parts.values())]
+    sets = [labelled(np.asarray(x), Picture(tfms[i > 0]), y, vocab, int(i > 0)) for i, (x, y) in enumerate(parts.values())]
     sets[0].repeats = aug.repeated_aug
     batch = [IntToFloatTensor(), Normalize.from_stats(mean, std, cuda=False)]
     if aug.reprob: batch.append(RandomErase(aug.reprob))
     config = {k: getattr(aug, k) for k in ('crop_pct', 'crop_mode', 'interpolation')}
     task = picture_task(vocab, 3, size, mean=list(mean), std=list(std), **config)
-    return as_loaders(sets, task, make=PictureDL, parts=tuple(parts), augmentation=aug, img_size=tuple(size),
-                      after_batch=batch, **kwargs)
+    return as_loaders(sets, task, parts=tuple(parts), augmentation=aug, img_size=tuple(size), after_batch=batch, **kwargs)

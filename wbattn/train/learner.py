@@ -8,7 +8,6 @@ __all__ = ['wb_learner', 'features', 'NearestSubspace']
 # %% ../../nbs/56_learner.ipynb #54775e49
 import numpy as np, sys, torch
 from accelerate.utils import DistributedDataParallelKwargs
-from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -21,7 +20,7 @@ from fastai.callback.progress import ProgressCallback
 from fastai.callback.schedule import ParamScheduler, SchedCos, SchedLin, combine_scheds, combined_cos
 from fastai.data.core import DataLoaders
 from fastai.imports import IN_NOTEBOOK
-from fastai.learner import Learner, Metric, replacing_yield
+from fastai.learner import Learner, Metric
 from fastai.optimizer import OptimWrapper
 from fastai.torch_core import num_distrib, rank_distrib
 from fastcore.basics import patch
@@ -47,7 +46,7 @@ def param_groups(
     of_layers = partial(param_groups_layer_decay, layer_decay=recipe.layer_decay)
     split = of_layers if recipe.layer_decay < 1 else param_groups_weight_decay
     of_head = {id(p) for p in getattr(model, 'get_classifier', nn.Identity)().parameters()}
-    return [dict(params=params, decay=recipe.decay_all or bool(g['weight_decay']), lr_scale=g.get('lr_scale', 1.), head=head)
+    return [dict(params=params, decay=recipe.decay_all or g['weight_decay'] > 0, lr_scale=g.get('lr_scale', 1.), head=head)
             for head in (False, True) for g in split(model, 1., no_weight_decay_list=exempt)
             if (params := [p for p in g['params'] if (id(p) in of_head) == head])]
 
@@ -137,9 +136,9 @@ def fit_recipe(self:WBLearner,
     cbs=None,          # further callbacks
 )->WBLearner:
     "Train as the recipe says."
-    r = self.recipe
-    with contextmanager(replacing_yield)(self, 'first_epoch', start_epoch):
-        self.fit(r.epochs, r.peak_lr, cbs=[schedule(r), *L(cbs)])
+    r, self.first_epoch = self.recipe, start_epoch
+    try: self.fit(r.epochs, r.peak_lr, cbs=[schedule(r), *L(cbs)])
+    finally: self.first_epoch = 0
     return self
 
 # %% ../../nbs/56_learner.ipynb #5d8c7b5d
@@ -192,7 +191,8 @@ def _learner(dls, model, recipe, task, loss_func, metrics):
     exact = [m if isinstance(m, Metric) else SampleMean(m) for m in L(metrics)]
     if recipe.model_ema_decay: exact += [EMAMetric(m.func) for m in exact if isinstance(m, SampleMean)]
     learn = WBLearner(dls, model, loss_func=loss_func, opt_func=partial(make_optimizer, recipe=recipe),
-        splitter=partial(param_groups, recipe=recipe), lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms, metrics=exact, cbs=[StopOnNonFinite(), Speed()])
+        splitter=partial(param_groups, recipe=recipe), lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms,
+        metrics=exact, cbs=[StopOnNonFinite(), Speed()])
     learn.recipe, learn.recorder.loss = recipe, SampleLoss()
     lines, cuda = not (IN_NOTEBOOK or sys.stdout.isatty()), device.type == 'cuda'
     if rank_distrib() or lines: learn.remove_cb(ProgressCallback)
@@ -229,7 +229,7 @@ def features(
 )->tuple:            # arrays: features `n d`, labels `n`
     "The features of all images of a loader, in evaluation mode and without augmentation, and their labels."
     device, rows = next(model.eval().parameters()).device, []
-    with contextmanager(replacing_yield)(dl.dataset, 'split_idx', 1):
+    with dl.dataset.set_split_idx(1):
         for b in dl.new(shuffle=False, drop_last=False):
             x, y = (o.as_subclass(Tensor) for o in b[:2])
             rows.append((head_input(model, x.to(device)).float().cpu(), y.cpu()))
