@@ -41,7 +41,10 @@ def image_files(
     paths, # files and folders
 )->list:   # of paths
     "All pictures named, in order."
-    files = [f for p in map(Path, paths) for f in (sorted(get_image_files(p)) if p.is_dir() else [p])]
+    files = []
+    for p in map(Path, paths):
+        if not p.exists(): raise FileNotFoundError(f"no picture here: {str(p)!r} doesn't exist")
+        files += sorted(get_image_files(p)) if p.is_dir() else [p]
     if files: return files
     raise FileNotFoundError(f"no pictures in {', '.join(map(str, paths))}; expected files such as .jpg, .jpeg, .png")
 
@@ -78,11 +81,12 @@ def evaluation_dls(
         raise ValueError(f"{str(model.path)!r} doesn't say what it was trained on; name a data set with data")
     config, takes = resolve_model_data_config(model), dls_args(data)
     size = config.pop('input_size')[1:]
-    if data == run.get('data'): config = run['recipe']['data'] | run['data_kwargs']
+    if data == run.get('data'): config = run['recipe']['data'] | run['given']
     config = {k: v for k, v in (config | dict(img_size=size)).items() if k in takes}
     given = as_given(o, ['data_dir', 'download', 'num_workers']) | (o.cfg or {})
     device = next(model.parameters()).device
-    return get_dls(data, device=device, bs=1, val_bs=o.bs or 128, **config | given) # bs: of training, which doesn't happen
+    fixed = dict(device=device, bs=1, val_bs=o.bs or 128) # bs: of training, which doesn't happen
+    return get_dls(data, **config | given | fixed)
 
 # %% ../../nbs/75_predict.ipynb #b761f1e6
 def confusion_figure(

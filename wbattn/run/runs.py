@@ -46,9 +46,8 @@ def pick_device(
     return found
 
 # %% ../../nbs/74_runs.ipynb #d9a55f78
-RUN_FILES = ('model.safetensors', 'config.json', 'log.csv', 'summary.json', 'recipe.json', 'checkpoint.pt',
-    'best.pt', 'curves.png',
-             *RECORDS, 'layer_rates.png', 'step_sizes.png', 'sparsity.png')
+RUN_FILES = ('model.safetensors', 'config.json', 'log.csv', 'summary.json', 'recipe.json', 'checkpoint.pt', 'best.pt',
+             'curves.png', *RECORDS, 'layer_rates.png', 'step_sizes.png', 'sparsity.png')
 
 def check_run_dir(
     out:Path,         # the run directory
@@ -200,7 +199,7 @@ def _new_run(o):
     if start and 'img_size' not in dls_args(data): recipe = replace(recipe, data=of_data)
     args = start.model_args | recipe.model if start else {}
     decided = dict(
-        data=data, arch=arch, recipe=recipe, given=as_given(o, _kept), data_kwargs=as_given(o, _loading),
+        data=data, arch=arch, recipe=recipe, given=as_given(o, _kept),
         model_kwargs={k: v for k, v in args.items() if k not in ('num_classes', 'img_size')}, # beyond the recipe's
         out=Path(o.out or f"runs/{data}-{arch}{'-finetune'*bool(start)}-seed{o.seed or 0}"),
         start=start, state=None, epochs_done=0,                                     # weights or a run to go on from
@@ -216,9 +215,9 @@ def _resume(p):
         was = info['given'].get(k)
         if k not in _loading and v != was:
             raise ValueError(f"{k}={v!r}, but the run to resume began with {was!r}: a schedule can't change half-way")
-    data_kwargs, given = (info[k] | getattr(p, k) for k in ('data_kwargs', 'given'))
-    vars(p).update(info, recipe=Recipe(**info['recipe']), data_kwargs=data_kwargs, given=given,
-        start=None, state=state, epochs_done=state['epoch'])
+    given = info['given'] | p.given
+    decided = dict(recipe=Recipe(**info['recipe']), given=given, start=None, state=state, epochs_done=state['epoch'])
+    vars(p).update(given | info | decided)
 
 # %% ../../nbs/74_runs.ipynb #facce438
 def plan_run(
@@ -229,7 +228,7 @@ def plan_run(
     p = _new_run(o)
     if o.resume: _resume(p)
     elif not rank_distrib(): check_run_dir(p.out, o.overwrite)
-    p.seed = int(p.given.get('seed', 0))
+    p.seed = int(p.seed or 0)
     n, accum = max(1, num_distrib()), p.recipe.grad_accum_steps
     if p.recipe.bs % (n*accum): raise ValueError(f"bs={p.recipe.bs} can't be shared by {n} processes in {accum} parts")
     return p
@@ -243,7 +242,7 @@ def build_run(
     torch.set_num_threads(p.threads or r.threads or torch.get_num_threads())
     set_seed(p.seed)
     bs = r.bs//max(1, num_distrib())//r.grad_accum_steps
-    dls = get_dls(p.data, bs=bs, seed=p.seed, device=device, **r.data | p.data_kwargs)
+    dls = get_dls(p.data, bs=bs, seed=p.seed, device=device, **r.data | as_given(p, _loading))
     learn = wb_learner(dls, p.arch, r, cbs=p.cbs, weights=p.start and p.start.state_dict(), **p.model_kwargs)
     if rank_distrib(): set_seed(p.seed + rank_distrib())
     return learn
@@ -254,7 +253,7 @@ def run_info(
     learn, # what build_run made
 )->dict:   # of plain values
     "What a checkpoint says about its run, enough to continue it."
-    decided = {k: getattr(p, k) for k in ('data', 'arch', 'given', 'data_kwargs')}
+    decided = {k: getattr(p, k) for k in ('data', 'arch', 'given')}
     return decided | dict(model_kwargs=learn.model.model_args, recipe=asdict(p.recipe), cfg=task_of(learn.dls).config)
 
 # %% ../../nbs/74_runs.ipynb #32059767
@@ -317,7 +316,7 @@ def report_run(
     figures, trained = write_figures(p.out) if p.figures else None, sum(r['seconds'] for r in read_log(p.out/'log.csv'))
     summary = run_info(p, learn) | dict(
         seed=p.seed, accuracy=(test or valid)['accuracy'], valid=valid, test=test,
-        parts=list(getattr(learn.dls, 'parts', ())), params=_params(learn), epochs=p.recipe.epochs,
+        parts=learn.dls.parts, params=_params(learn), epochs=p.recipe.epochs,
         resumed_after_epoch=p.epochs_done,
         seconds=dict(training=round(trained, 2), cpu=round(time.process_time() - p.cpu, 2)),
         device=str(learn.dls.device), processes=max(1, num_distrib()), threads=torch.get_num_threads(),
