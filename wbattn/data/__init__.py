@@ -13,66 +13,17 @@ from contextlib import nullcontext
 from fastcore.meta import delegates
 from functools import partial
 from pathlib import Path
-from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD, ImageNetInfo, RealLabelsImagenet
-from timm.layers import to_2tuple, to_3tuple
+from timm.data import ImageNetInfo, RealLabelsImagenet
 from torchvision.datasets.folder import IMG_EXTENSIONS, make_dataset
 from PIL import Image
 from unittest.mock import patch as replaced
 from fastai.data.core import DataLoaders, Datasets
-from ..numerics import check_option, check_value, known, nearest, one_of, whole
-from .images import AUGMENTS, Augment, UnreadableImage, check_files, get_augment, picture_dls, read_image
-from .loaders import DATASETS, Loaders, Task, array_dls, dataset, stratified_split, task_of
+from ..numerics import known, nearest
+from .images import AUGMENTS, UnreadableImage, check_files, hold_out, image_dls, read_image
+from .loaders import DATASETS, Loaders, Task, array_dls, dataset, task_of
 from .scenes import DIGITS_MEAN, DIGITS_STD, Scenes, digits_arrays, digits_dls, scenes, scenes_dls
 from .sequences import byte_rows, imdb_dls, listops_dls, pathfinder_dls, sequence_dls, sequence_options
 from .text import text_dls
-
-# %% ../../nbs/49_datasets.ipynb #af7dfdba
-def _hold_out(parts, valid_pct):
-    "The parts with a share of the first for validation; a single one needs that"
-    if valid_pct is None: valid_pct = 0.2 if len(parts) == 1 else 0
-    if valid_pct:
-        (name, (x, y)), *others = parts.items()
-        kept, out = stratified_split(y, valid_pct)
-        ours = {f'{name} without {valid_pct:g}': (x[kept], y[kept]), f'{valid_pct:g} of {name}': (x[out], y[out])}
-        parts = ours | dict(others)
-    if len(parts) == 1: raise ValueError("no images to validate on; pass a valid_pct such as 0.2")
-    return parts
-
-# %% ../../nbs/49_datasets.ipynb #2da9d164
-@delegates(Augment)
-def image_dls(
-    read,            # a reader of pictures
-    data_dir='data', # directory that holds the files, or will
-    download=False,  # fetch what is missing (ImageNet: unpack its archives)
-    bs=128,          # training batch size
-    val_bs=None,     # batch size of validation and test, `2*bs` unless given
-    img_size=224,    # side of the images, or (height, width)
-    seed=None,       # of the order; None: drawn from Python's generator
-    device=None,     # a torch device or its name; None: the GPU if there is one
-    num_workers=None,# processes that decode and augment, 0: none but this; None: one per processor, at most 16
-    valid_pct=None,  # share of each class to validate on; 0: validate on the papers' test part
-    train_on='train',# part to train on
-    augment=None,    # a name in AUGMENTS; None: by size 'light' or 'finetune'
-    mean=None,       # of each channel, in [0, 1]; None: the data set's below 96 pixels, else ImageNet's
-    std=None,        # likewise
-    own=None,        # the data set's mean and std
-    verify=True,     # compare the files' checksums with those published; of a folder: decode every file once
-    **kwargs         # fields of Augment
-)->Loaders:
-    "DataLoaders for a data set of pictures."
-    size = to_2tuple(img_size)
-    check_option(min(size) >= 1, 'img_size', img_size, "a number of pixels, or two")
-    check_option(not valid_pct or 0 < valid_pct < 1, 'valid_pct', valid_pct, "0, or a share below 1")
-    check_value('bs', bs, whole())
-    small = max(size) < 96
-    aug = get_augment(augment or ('light' if small else 'finetune'), **kwargs)
-    usual = own if own and small else (IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD)
-    mean, std = (to_3tuple(u if given is None else given) for u, given in zip(usual, (mean, std)))
-    parts, vocab = read(data_dir=data_dir, parts=(train_on, 'test'), download=download, verify=verify)
-    return picture_dls(_hold_out(parts, valid_pct), vocab, aug, size, mean, std, bs=bs, val_bs=val_bs, seed=seed,
-                       device=device, num_workers=num_workers)
-
-image_dls.__delwrap__ = Augment   # where the words on its other options stand: a dataclass has no source of its own
 
 # %% ../../nbs/49_datasets.ipynb #ede925fc
 def pictures(
@@ -156,7 +107,7 @@ def grey_cifar_dls(
     "CIFAR-10 in grey, row by row (the arena's Image)."
     parts, vocab = read_published(tvd.CIFAR10, 'cifar10', data_dir, ('train', 'test'), download, verify)
     def grey(x): return byte_rows(Image.fromarray(o).convert('L').tobytes() for o in x)
-    rows = {k: (grey(x), y) for k, (x, y) in _hold_out(parts, 0.1).items()}
+    rows = {k: (grey(x), y) for k, (x, y) in hold_out(parts, 0.1).items()}
     return sequence_dls('grey_cifar10', rows, vocab, 1024, **kwargs)
 
 # %% ../../nbs/49_datasets.ipynb #40bde8ee
@@ -210,7 +161,7 @@ def read_imagenet(
     "ILSVRC 2012 in its folders."
     for d in (Path(data_dir)/p for p in ('train', 'val')):
         if download and not d.is_dir(): tvd.ImageNet(str(data_dir), split=d.name)
-        if d.is_dir() and _class_folders(d): continue
+        if _class_folders(d): continue
         raise FileNotFoundError(
             f"no imagenet here: {str(d)!r} has no class folders; expected such as {d.name}/n01440764, or the archives from "
             "https://image-net.org/download (which asks for an account), unpacked by --download (download=True)")
@@ -259,7 +210,6 @@ def cifar_dls(
     **kwargs         # options of image_dls
 )->Loaders:
     "CIFAR-10 or CIFAR-100: 32×32 pictures, 50,000 for training, 10,000 for the test."
-    check_value('classes', classes, one_of(10, 100))
     return get_dls(f'cifar{classes}', data_dir=data_dir, **kwargs)
 
 @delegates(image_dls, but='read', keep=True)

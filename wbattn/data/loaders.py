@@ -124,8 +124,6 @@ class Loaders(DataLoaders):
     task, name, parts = None, '', () # under which recipes are looked up; what is trained, validated and tested on
     @property
     def test(self): return self.loaders[2] if len(self.loaders) > 2 else None
-    @property
-    def test_ds(self): return self.test.dataset
     def new_empty(self):
         "The same loaders without data."
         res = super().new_empty()
@@ -173,9 +171,9 @@ def array_dls(
     "DataLoaders from arrays in memory."
     sets = [pixel_set(x, y, vocab, int(i > 0)) for i, (x, y) in enumerate(parts)]
     chans, *size = sets[0].items.shape[1:]
-    stats = [torch.tensor(o, dtype=torch.float32).view(1, -1, 1, 1) for o in (mean, std)]
-    task = picture_task(vocab, chans, size, **dict(zip(('mean', 'std'), (o.flatten().tolist() for o in stats))))
-    return as_loaders(sets, task, bs, val_bs or 4*bs, after_batch=[*batch_tfms, Normalize(*stats)], **kwargs)
+    task = picture_task(vocab, chans, size, mean=np.ravel(mean).tolist(), std=np.ravel(std).tolist())
+    batch_tfms = [*batch_tfms, Normalize.from_stats(mean, std, cuda=False)]
+    return as_loaders(sets, task, bs, val_bs or 4*bs, after_batch=batch_tfms, **kwargs)
 
 # %% ../../nbs/40_loaders.ipynb #b3329347
 def stratified_split(

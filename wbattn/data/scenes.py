@@ -102,9 +102,9 @@ def _background(rng, low, high):
 def _boxes(rng, count):
     "Side, top and left of `count` boxes; the first is the largest"
     first = rng.randint(16, 25)
-    sides = [first, *(rng.randint(8, int(first/1.5) + 1) for _ in range(count - 1))]
+    sides = [first, *rng.randint(8, int(first/1.5) + 1, count - 1)]
     while True:
-        boxes = [(s, rng.randint(SIDE - s + 1), rng.randint(SIDE - s + 1)) for s in sides]
+        boxes = [(s, *rng.randint(SIDE - s + 1, size=2)) for s in sides]
         taken = np.zeros((SIDE, SIDE))
         for s, y, x in boxes: taken[y:y + s, x:x + s] += 1
         if taken.max() == 1: return boxes
@@ -122,10 +122,11 @@ def _draw(rng, image, mask, scan, label, box, warp):
     "Lay a scan `8 8` on an image, in ink that stands out, and its class + 1 on the mask"
     s, y, x = box
     cover = _cover(rng, scan, s, warp)
-    part = image[y:y + s, x:x + s]
+    place = np.s_[y:y + s, x:x + s]
+    part = image[place]
     ink = rng.uniform(.75, 1., 3) if part.mean() < .5 else rng.uniform(0., .25, 3)
     part += cover[..., None]*(ink.astype(np.float32) - part)
-    mask[y:y + s, x:x + s][cover >= .5] = label + 1
+    mask[place][cover >= .5] = label + 1
 
 # %% ../../nbs/43b_scenes.ipynb #a3abc117
 def _scene(rng, columns, scans, labels, largest, warp):

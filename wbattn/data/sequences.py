@@ -239,7 +239,7 @@ def paint(
     image = Image.new('L', (128, 128))
     draw, (at, along) = ImageDraw.Draw(image), 4*paths
     for line in np.stack([at - along, at + along], 1).view(float): draw.line(line.tolist(), fill=191, width=2)
-    for x, y in 4*spots[:, None].view(float): draw.ellipse([x - 6, y - 6, x + 6, y + 6], fill=255)
+    for spot in 4*spots[:, None].view(float): draw.circle(spot.tolist(), 6, fill=255)
     return np.asarray(image.reduce(4))
 
 def draw_pictures(

@@ -46,9 +46,8 @@ def pick_device(
     return found
 
 # %% ../../nbs/74_runs.ipynb #d9a55f78
-RUN_FILES = ('model.safetensors', 'config.json', 'log.csv', 'summary.json', 'recipe.json', 'checkpoint.pt',
-    'best.pt', 'curves.png',
-             *RECORDS, 'layer_rates.png', 'step_sizes.png', 'sparsity.png')
+RUN_FILES = ('model.safetensors', 'config.json', 'log.csv', 'summary.json', 'recipe.json', 'checkpoint.pt', 'best.pt',
+             'curves.png', *RECORDS, 'layer_rates.png', 'step_sizes.png', 'sparsity.png')
 
 def check_run_dir(
     out:Path,         # the run directory
@@ -217,8 +216,8 @@ def _resume(p):
         if k not in _loading and v != was:
             raise ValueError(f"{k}={v!r}, but the run to resume began with {was!r}: a schedule can't change half-way")
     given = info['given'] | p.given
-    decided = info | dict(recipe=Recipe(**info['recipe']), given=given, start=None, state=state, epochs_done=state['epoch'])
-    vars(p).update(given | decided)
+    decided = dict(recipe=Recipe(**info['recipe']), given=given, start=None, state=state, epochs_done=state['epoch'])
+    vars(p).update(given | info | decided)
 
 # %% ../../nbs/74_runs.ipynb #facce438
 def plan_run(
