@@ -46,9 +46,8 @@ def pick_device(
     return found
 
 # %% ../../nbs/74_runs.ipynb #d9a55f78
-RUN_FILES = ('model.safetensors', 'config.json', 'log.csv', 'summary.json', 'recipe.json', 'checkpoint.pt',
-    'best.pt', 'curves.png',
-             *RECORDS, 'layer_rates.png', 'step_sizes.png', 'sparsity.png')
+RUN_FILES = ('model.safetensors', 'config.json', 'log.csv', 'summary.json', 'recipe.json', 'checkpoint.pt', 'best.pt',
+             'curves.png', *RECORDS, 'layer_rates.png', 'step_sizes.png', 'sparsity.png')
 
 def check_run_dir(
     out:Path,         # the run directory
@@ -217,8 +216,8 @@ def _resume(p):
         if k not in _loading and v != was:
             raise ValueError(f"{k}={v!r}, but the run to resume began with {was!r}: a schedule can't change half-way")
     given = info['given'] | p.given
-    decided = info | dict(recipe=Recipe(**info['recipe']), given=given, start=None, state=state, epochs_done=state['epoch'])
-    vars(p).update(given | decided)
+    decided = dict(recipe=Recipe(**info['recipe']), given=given, start=None, state=state, epochs_done=state['epoch'])
+    vars(p).update(given | info | decided)
 
 # %% ../../nbs/74_runs.ipynb #facce438
 def plan_run(
@@ -301,7 +300,7 @@ def write_figures(
 )->list:           # files written
     "The pictures of a run, as far as there is what they show."
     found = {Path(r).stem: plot_history(out/r) for r in RECORDS if (out/r).exists()}
-    found['curves'] = learning_curves(read_log(out/'log.csv'))
+    found['curves'] = learning_curves([read_log(out/'log.csv')])
     for name, fig in found.items(): save_figure(fig, out/f'{name}.png')
     return [f'{name}.png' for name in found]
 

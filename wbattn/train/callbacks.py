@@ -14,11 +14,11 @@ from fastai.callback.core import Callback
 from fastai.callback.fp16 import MixedPrecision
 from fastai.callback.tracker import TerminateOnNaNCallback
 from fastai.callback.training import GradientAccumulation, GradientClip
-from fastai.distributed import DistributedTrainer
+from fastai.distributed import DistributedDL, DistributedTrainer, teardown_distrib
 from fastai.learner import AvgLoss, AvgMetric
 from fastai.losses import CrossEntropyLossFlat
 from fastai.metrics import accuracy, top_k_accuracy
-from fastai.torch_core import find_bs, num_distrib, rank_distrib, to_detach
+from fastai.torch_core import distrib_barrier, find_bs, num_distrib, rank_distrib, to_detach
 from fastcore.basics import store_attr
 from fastprogress.fastprogress import format_time
 from timm.data import Mixup
@@ -184,41 +184,27 @@ def gather(
 
 def leave_together():
     "Wait until every process has come to this point, then close the connections."
-    if not torch.distributed.is_initialized(): return
-    torch.distributed.barrier()
-    torch.distributed.destroy_process_group()
+    distrib_barrier()
+    teardown_distrib()
 
 # %% ../../nbs/55_callbacks.ipynb #1818a31b
-class ShardedDL:
-    "Every `world`-th item of an epoch of a loader, beginning with `rank`."
-    def __init__(self,
-        dl,    # fastai's loader of the whole
-        rank,  # number of this process
-        world, # how many there are
-    ): self.dl, self.rank, self.world = dl, rank, world
-    def __getattr__(self, name): return getattr(self.__dict__['dl'], name)
+class ShardedDL(DistributedDL):
+    "Every `world_size`-th item of an epoch of a loader, beginning with `rank`."
     def __len__(self):
-        if self.dl.drop_last: return self.dl.n//(self.dl.bs*self.world)
-        return math.ceil((self.dl.n - self.rank)/self.world/self.dl.bs)
-    def __iter__(self):
-        all_idxs = self.dl.get_idxs
-        self.dl.get_idxs = lambda: self._share(list(all_idxs())) # of the instance, for the time of an epoch
-        try: yield from self.dl
-        finally: del self.dl.get_idxs
-    def _share(self, idxs):
-        return idxs[self.rank::self.world][:len(self)*self.dl.bs]
-    def to_detach(self,
-        b,           # a batch's numbers
-        cpu=True,    # on the CPU
-        gather=True, # (fastai's: from all processes)
-    ):
-        "The numbers of this process alone."
-        return to_detach(b, cpu, gather=False)
+        if self.drop_last: return self.dl.n//(self.bs*self.world_size)
+        return math.ceil(len(range(self.rank, self.dl.n, self.world_size))/self.bs)
+    def get_idxs(self):
+        "The numbers of this process's items."
+        return self.dl.get_idxs()[self.rank::self.world_size][:len(self)*self.bs]
+    def one_batch(self): return self.dl.one_batch()
+    def _to_detach(self, b, cpu=True, gather=True): return to_detach(b, cpu, gather=False)
+    @property
+    def rng(self): return self.dl.rng
 
 # %% ../../nbs/55_callbacks.ipynb #1c2c902b
 class Distributed(DistributedTrainer):
     "fastai's callback, with our shares."
-    def _wrap_dl(self, dl): return dl if isinstance(dl, ShardedDL) else ShardedDL(dl, rank_distrib(), num_distrib())
+    def _wrap_dl(self, dl): return dl if isinstance(dl, ShardedDL) else ShardedDL(dl)
     def before_fit(self):
         for dl in self.dls.loaders: dl.rng.setstate(gather(dl.rng.getstate())[0]) # the same order of images in all
         super().before_fit()
@@ -231,10 +217,6 @@ class Distributed(DistributedTrainer):
 class Accumulate(GradientAccumulation):
     "fastai's; processes exchange their gradients once per step."
     name = 'accumulate'
-    def before_fit(self):
-        super().before_fit()
-        if not self.dls.train.drop_last:
-            raise ValueError("grad_accum_steps needs a training loader with drop_last=True")
     def before_batch(self):
         if not hasattr(self.model, 'require_backward_grad_sync'): return
         self.model.require_backward_grad_sync = self.count + find_bs(self.yb) >= self.n_acc
@@ -273,15 +255,15 @@ def top5(
     "Share of the images whose class is among the five likeliest."
     return top_k_accuracy(inp, targ, k=5)
 
-class Bits:
+def bits(
+    dls, # whose `bytes_per_token` is a number, or None
+):       # function of scores and targets
     "Cross-entropy of a text in bits per byte, or per token where bytes are not known."
-    def __init__(self,
-        size, # bytes per token, or None
-    ): self.size, self.__name__ = size or 1, 'bits_per_byte' if size else 'bits_per_token'
-    def __call__(self, pred, y): return F.cross_entropy(pred.flatten(0, 1), y.flatten())/math.log(2)/self.size
+    def score(pred, y): return F.cross_entropy(pred.flatten(0, 1), y.flatten())/math.log(2)/(dls.bytes_per_token or 1)
+    score.__name__ = 'bits_per_byte' if dls.bytes_per_token else 'bits_per_token'
+    return score
 
-METRICS = dict(accuracy=lambda dls: accuracy, top5=lambda dls: top5,
-               bits_per_byte=lambda dls: Bits(dls.bytes_per_token)) # name in a task → DataLoaders → function
+METRICS = dict(accuracy=lambda dls: accuracy, top5=lambda dls: top5, bits_per_byte=bits) # name in a task → DataLoaders → function
 
 # %% ../../nbs/55_callbacks.ipynb #a5b28569
 class EMA(Callback):
@@ -296,7 +278,7 @@ class EMA(Callback):
         self.avg, self.steps = ModelEmaV3(unwrap_model(self.model), self.decay, use_warmup=self.warmup), 0
     def after_step(self):
         self.steps += 1
-        self.avg.update(unwrap_model(self.model), step=self.steps)
+        self.avg.update(self.model, step=self.steps) # by the order of weights, not their names
     def after_pred(self): # in mixed precision, too, this comes before autocasting ends
         if not self.training: self.pred2 = self.avg.module(*self.xb).float()
     def state_dict(self):
@@ -329,11 +311,10 @@ class Speed(Callback):
     "Training images per second and the time left: in the progress bar, or in lines where they are the logger."
     order, run_valid, remove_on_fetch, every = 96, False, True, 60. # after the bar and the checkpoint; seconds between lines
     def before_fit(self): self.began = self.said = time.perf_counter()
-    def before_train(self): self.start, self.images = time.perf_counter(), 0
+    def before_train(self): self.start = time.perf_counter()
     def after_batch(self):
         now = time.perf_counter()
-        self.images += find_bs(self.learn.xb)*max(1, num_distrib())
-        self.rate = self.images/(now - self.start)
+        self.rate = (self.iter + 1)*find_bs(self.xb)*max(1, num_distrib())/(now - self.start)
         if hasattr(self, 'progress'): self.progress.pbar.comment += f" {self.rate:,.0f} images/s"
         if now - self.said >= self.every: self.say(f'step {self.iter + 1}/{self.n_iter}')
     def line(self,

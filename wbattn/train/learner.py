@@ -25,7 +25,6 @@ from fastai.optimizer import OptimWrapper
 from fastai.torch_core import num_distrib, rank_distrib
 from fastcore.basics import patch
 from fastcore.foundation import L
-from fastcore.meta import delegates
 from fastcore.xtras import ContextManagers
 from timm.layers import to_2tuple
 from timm.optim import create_optimizer_v2, get_optimizer_info, param_groups_layer_decay, param_groups_weight_decay
@@ -40,16 +39,15 @@ from .recipes import Recipe, get_recipe
 # %% ../../nbs/56_learner.ipynb #2dc6f94a
 def param_groups(
     model:nn.Module,        # its no_weight_decay() is asked, if it has one
-    layer_decay:float=1.,   # learning rate of a layer over that of the layer after it, in (0, 1]
-    decay_all:bool=False,   # weight decay on every parameter
+    recipe:Recipe,          # its layer_decay and decay_all are used
 )->list:                    # groups with `decay`, `lr_scale` (the share of the learning rate) and `head`
     "Parameters without and with weight decay; one pair per layer if rates differ by layer, and one for the head."
     exempt = getattr(model, 'no_weight_decay', set)()
-    of_layers = partial(param_groups_layer_decay, layer_decay=layer_decay)
-    groups = (of_layers if layer_decay < 1 else param_groups_weight_decay)(model, 1., no_weight_decay_list=exempt)
+    of_layers = partial(param_groups_layer_decay, layer_decay=recipe.layer_decay)
+    split = of_layers if recipe.layer_decay < 1 else param_groups_weight_decay
     of_head = {id(p) for p in getattr(model, 'get_classifier', nn.Identity)().parameters()}
-    return [dict(params=params, decay=decay_all or bool(g['weight_decay']), lr_scale=g.get('lr_scale', 1.), head=head)
-            for head in (False, True) for g in groups
+    return [dict(params=params, decay=recipe.decay_all or g['weight_decay'] > 0, lr_scale=g.get('lr_scale', 1.), head=head)
+            for head in (False, True) for g in split(model, 1., no_weight_decay_list=exempt)
             if (params := [p for p in g['params'] if (id(p) in of_head) == head])]
 
 # %% ../../nbs/56_learner.ipynb #def05a52
@@ -71,14 +69,14 @@ def make_optimizer(
     "The recipe's optimiser, for fastai's Learner."
     r, given = recipe, dict(fused=True) if recipe.opt == 'adamw' else {}
     if get_optimizer_info(r.opt).num_betas == 2: given['betas'] = tuple(r.opt_betas) # Adan has three, timm's own
-    make = partial(create_optimizer_v2, opt=r.opt, lr=float(lr), momentum=r.opt_betas[0], eps=r.opt_eps, **given)
-    return GroupOptim(opt=make(list(groups)))
+    opt = create_optimizer_v2(list(groups), r.opt, lr, momentum=r.opt_betas[0], eps=r.opt_eps, **given)
+    return GroupOptim(opt=opt)
 
 # %% ../../nbs/56_learner.ipynb #6c39644c
 class StepScheduler(ParamScheduler):
     "fastai's schedules, moved once per step of the optimiser."
     def before_batch(self):
-        if self.learn.iter % self.learn.accum == 0: super().before_batch()
+        if self.learn.iter % self.learn.recipe.grad_accum_steps == 0: super().before_batch()
 
 # %% ../../nbs/56_learner.ipynb #074aa0c7
 def schedule(
@@ -87,7 +85,7 @@ def schedule(
     "The recipe's schedules of learning rate and momentum, as a callback."
     r, lr = recipe, recipe.peak_lr
     pct = r.warmup if r.warmup_epochs is None else min(r.warmup_epochs/r.epochs, 0.5)
-    pct = min(max(pct, 1e-9), 1 - 1e-6)
+    pct = np.clip(pct, 1e-9, 1 - 1e-6)
     first = lr/25 if r.warmup_lr is None else r.warmup_lr
     last = lr/1e5 if r.min_lr is None else r.min_lr
     def inverse_sqrt(part): return lr*(pct/(pct + part*(1 - pct)))**0.5
@@ -100,28 +98,18 @@ def schedule(
 # %% ../../nbs/56_learner.ipynb #1a4caa53
 class WBLearner(Learner):
     "A fastai `Learner` that knows its recipe and can begin at any epoch."
-    recipe, accum, first_epoch = None, 1, 0
-    @delegates(Learner.fit)
-    def fit(self,
-        n_epoch,       # of the whole run
-        *args,         # as fastai's
-        start_epoch=0, # begin here: the schedule of the earlier epochs counts as done
-        **kwargs       # as fastai's
-    ):
-        "Train."
-        self.first_epoch = start_epoch
-        super().fit(n_epoch, *args, **kwargs)
+    first_epoch = 0
     def _do_fit(self):
-        bar = getattr(getattr(self, 'progress', None), 'mbar', None)
-        if bar and self.first_epoch: bar.update(0) # a bar that goes on in the middle must be started
+        if self.first_epoch and hasattr(self, 'progress'): self.progress.mbar.update(0) # else it doesn't go on in the middle
         for self.epoch in range(self.first_epoch, self.n_epoch):
             self._with_events(self._do_epoch, 'epoch', CancelEpochException)
     def all_batches(self):
         "Evaluate on all batches; train on those that make whole steps."
         if not self.training: return super().all_batches()
-        self.n_iter = len(self.dl) - len(self.dl) % self.accum
+        parts = self.recipe.grad_accum_steps
+        self.n_iter = len(self.dl)//parts*parts
         if not self.n_iter:
-            raise ValueError(f"{len(self.dl)} batches an epoch don't make one step of grad_accum_steps={self.accum}")
+            raise ValueError(f"{len(self.dl)} batches an epoch don't make one step of grad_accum_steps={parts}")
         for i, b in enumerate(islice(self.dl, self.n_iter)): self.one_batch(i, b)
 
 # %% ../../nbs/56_learner.ipynb #b5a1692c
@@ -148,8 +136,9 @@ def fit_recipe(self:WBLearner,
     cbs=None,          # further callbacks
 )->WBLearner:
     "Train as the recipe says."
-    r = self.recipe
-    self.fit(r.epochs, r.peak_lr, cbs=[schedule(r), *L(cbs)], start_epoch=start_epoch)
+    r, self.first_epoch = self.recipe, start_epoch
+    try: self.fit(r.epochs, r.peak_lr, cbs=[schedule(r), *L(cbs)])
+    finally: self.first_epoch = 0
     return self
 
 # %% ../../nbs/56_learner.ipynb #5d8c7b5d
@@ -199,12 +188,12 @@ def make_model(
 def _learner(dls, model, recipe, task, loss_func, metrics):
     "With all that a recipe asks for."
     device = torch.device(dls.device or 'cpu')
-    groups = partial(param_groups, layer_decay=recipe.layer_decay, decay_all=recipe.decay_all)
     exact = [m if isinstance(m, Metric) else SampleMean(m) for m in L(metrics)]
     if recipe.model_ema_decay: exact += [EMAMetric(m.func) for m in exact if isinstance(m, SampleMean)]
-    learn = WBLearner(dls, model, loss_func=loss_func, opt_func=partial(make_optimizer, recipe=recipe), splitter=groups,
-        lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms, metrics=exact, cbs=[StopOnNonFinite(), Speed()])
-    learn.recipe, learn.accum, learn.recorder.loss = recipe, recipe.grad_accum_steps, SampleLoss()
+    learn = WBLearner(dls, model, loss_func=loss_func, opt_func=partial(make_optimizer, recipe=recipe),
+        splitter=partial(param_groups, recipe=recipe), lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms,
+        metrics=exact, cbs=[StopOnNonFinite(), Speed()])
+    learn.recipe, learn.recorder.loss = recipe, SampleLoss()
     lines, cuda = not (IN_NOTEBOOK or sys.stdout.isatty()), device.type == 'cuda'
     if rank_distrib() or lines: learn.remove_cb(ProgressCallback)
     if lines: learn.logger = learn.speed.line

@@ -14,12 +14,11 @@ from ..numerics import SHARE, check_value, known, one_of, whole
 
 # %% ../../nbs/50_recipes.ipynb #74d94753
 _number = (lambda v: 0 <= v < math.inf), "a number of at least 0"
-_positive = (lambda v: 0 < v < math.inf), "a positive number"
 _share = (lambda v: 0 <= v <= 1), "in [0, 1]"
 
 RULES = (
     ('epochs bs grad_accum_steps', whole()), ('lr_base_size threads', whole(0)),
-    ('lr', _positive), ('wd warmup_epochs warmup_lr min_lr', _number),
+    ('lr wd warmup_epochs warmup_lr min_lr', _number),
     ('rate_weight token_labels mixup cutmix clip_grad', _number), ('layer_decay', SHARE),
     ('warmup smoothing mixup_prob mixup_switch_prob model_ema_decay', _share),
     ('sched', one_of('one_cycle', 'cosine', 'linear', 'inverse_sqrt')),
@@ -211,7 +210,7 @@ def recipe_table(
     recipe:Recipe, # such as get_recipe('imagenet', 'wb_eca_small_patch16_224')
 )->pd.DataFrame:   # value (as text) and source of every field that is set
     "The numbers of a recipe and where they come from."
-    def flat(r): return pd.json_normalize({k: v for k, v in vars(r).items() if k != 'source'}).to_dict('records')[0]
+    def flat(r): return pd.json_normalize(vars(r) | dict(source={})).to_dict('records')[0]
     source, usual = recipe.source | dict(peak_lr='lr·bs/lr_base_size'), flat(Recipe())
     rows = {k: v for k, v in flat(recipe).items() if k in source or v != usual.get(k)}
     if recipe.lr_base_size: rows['peak_lr'] = recipe.peak_lr
