@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from wbattn.ops.cbsa import CBSA
     from wbattn.models import create, list_models, load_model, save_model
     from wbattn.losses import CodingRateLoss, RateReductionLoss, SimDINOLoss
+    from wbattn.models.maps import Operator2d
     from wbattn.models.merging import MergePlan, TokenMerger, bipartite_plan, window_plan
     from wbattn.data import cifar_dls, digits_dls, folder_dls, get_dls, imagenet_dls, listops_dls
     from wbattn.data import scenes_dls, text_dls

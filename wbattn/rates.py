@@ -54,6 +54,7 @@ def cholesky_plus_eye(
     _require(info == 0, 'I + c·Gram is not positive definite: eps is too small for the scale of the tokens')
     return L
 
+# %% ../nbs/02_rates.ipynb #44ad75dc
 def _logdet(G):
     "log det(I + G) for positive semi-definite `G`."
     return 2*cholesky_plus_eye(G).diagonal(dim1=-2, dim2=-1).log().sum(-1)

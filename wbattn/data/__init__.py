@@ -6,7 +6,6 @@
 __all__ = ['read_imagenet', 'cifar_dls', 'imagenet_dls', 'folder_dls']
 
 # %% ../../nbs/49_datasets.ipynb #34f2746f
-import os
 import numpy as np
 import torchvision.datasets as tvd
 from collections import Counter
@@ -14,66 +13,17 @@ from contextlib import nullcontext
 from fastcore.meta import delegates
 from functools import partial
 from pathlib import Path
-from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD, ImageNetInfo, RealLabelsImagenet
-from timm.layers import to_2tuple, to_3tuple
+from timm.data import ImageNetInfo, RealLabelsImagenet
 from torchvision.datasets.folder import IMG_EXTENSIONS, make_dataset
 from PIL import Image
 from unittest.mock import patch as replaced
 from fastai.data.core import DataLoaders, Datasets
-from ..numerics import check_option, check_value, known, nearest, one_of, whole
-from .images import AUGMENTS, Augment, UnreadableImage, check_files, get_augment, picture_dls, read_image
-from .loaders import DATASETS, Loaders, Task, array_dls, dataset, stratified_split, task_of
+from ..numerics import known, nearest
+from .images import AUGMENTS, UnreadableImage, check_files, hold_out, image_dls, read_image
+from .loaders import DATASETS, Loaders, Task, array_dls, dataset, task_of
 from .scenes import DIGITS_MEAN, DIGITS_STD, Scenes, digits_arrays, digits_dls, scenes, scenes_dls
-from .sequences import imdb_dls, listops_dls, pathfinder_dls, picture_rows, sequence_dls, sequence_options
+from .sequences import byte_rows, imdb_dls, listops_dls, pathfinder_dls, sequence_dls, sequence_options
 from .text import text_dls
-
-# %% ../../nbs/49_datasets.ipynb #af7dfdba
-def _hold_out(parts, valid_pct):
-    "The parts with a share of the first for validation; a single one needs that"
-    if valid_pct is None: valid_pct = 0.2 if len(parts) == 1 else 0
-    if valid_pct:
-        (name, (x, y)), *others = parts.items()
-        kept, out = stratified_split(y, valid_pct)
-        ours = {f'{name} without {valid_pct:g}': (x[kept], y[kept]), f'{valid_pct:g} of {name}': (x[out], y[out])}
-        parts = ours | dict(others)
-    if len(parts) == 1: raise ValueError("no images to validate on; pass a valid_pct such as 0.2")
-    return parts
-
-# %% ../../nbs/49_datasets.ipynb #2da9d164
-@delegates(Augment)
-def image_dls(
-    read,            # a reader of pictures
-    data_dir='data', # directory that holds the files, or will
-    download=False,  # fetch what is missing (ImageNet: unpack its archives)
-    bs=128,          # training batch size
-    val_bs=None,     # batch size of validation and test, `2*bs` unless given
-    img_size=224,    # side of the images, or (height, width)
-    seed=None,       # of the order; None: drawn from Python's generator
-    device=None,     # a torch device or its name; None: the GPU if there is one
-    num_workers=None,# processes that decode and augment, 0: none but this; None: one per processor, at most 16
-    valid_pct=None,  # share of each class to validate on; 0: validate on the papers' test part
-    train_on='train',# part to train on
-    augment=None,    # a name in AUGMENTS; None: by size 'light' or 'finetune'
-    mean=None,       # of each channel, in [0, 1]; None: the data set's below 96 pixels, else ImageNet's
-    std=None,        # likewise
-    own=None,        # the data set's mean and std
-    verify=True,     # compare the files' checksums with those published; of a folder: decode every file once
-    **kwargs         # fields of Augment
-)->Loaders:
-    "DataLoaders for a data set of pictures."
-    size = to_2tuple(img_size)
-    check_option(min(size) >= 1, 'img_size', img_size, "a number of pixels, or two")
-    check_option(not valid_pct or 0 < valid_pct < 1, 'valid_pct', valid_pct, "0, or a share below 1")
-    check_value('bs', bs, whole())
-    small = max(size) < 96
-    aug = get_augment(augment or ('light' if small else 'finetune'), **kwargs)
-    usual = own if own and small else (IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD)
-    mean, std = (to_3tuple(u if given is None else given) for u, given in zip(usual, (mean, std)))
-    parts, vocab = read(data_dir=data_dir, parts=(train_on, 'test'), download=download, verify=verify)
-    return picture_dls(_hold_out(parts, valid_pct), vocab, aug, size, mean, std, bs=bs, val_bs=val_bs, seed=seed,
-                       device=device, num_workers=num_workers)
-
-image_dls.__delwrap__ = Augment   # where the words on its other options stand: a dataclass has no source of its own
 
 # %% ../../nbs/49_datasets.ipynb #ede925fc
 def pictures(
@@ -93,13 +43,15 @@ def pictures(
     return add
 
 # %% ../../nbs/49_datasets.ipynb #c832e590
+def _first(ds, names): return next(getattr(ds, k) for k in names.split() if hasattr(ds, k))
+
 def _read_part(tv, root, part, download):
     "Images, labels and names of the classes."
     which = dict(train=part == 'train') if issubclass(tv, tvd.CIFAR10) else dict(split=part)
     ds = tv(str(root), download=download, **which)
-    if tv is tvd.SVHN: x, y = ds.data.transpose(0, 2, 3, 1), ds.labels
-    elif hasattr(ds, 'data'): x, y = ds.data, ds.targets
-    else: x, y = np.array([str(o) for o in getattr(ds, '_image_files', None) or ds._images]), ds._labels
+    x, y = _first(ds, 'data _image_files _images'), _first(ds, 'targets labels _labels')
+    if tv is tvd.SVHN: x = x.transpose(0, 2, 3, 1)
+    if isinstance(x, list): x = np.array(x, str)
     return x, np.asarray(y, np.int64), list(getattr(ds, 'classes', range(10)))
 
 # %% ../../nbs/49_datasets.ipynb #49publ02
@@ -154,12 +106,12 @@ def grey_cifar_dls(
 )->Loaders:          # batches (ids `b 1024`, labels `b`); 257 symbols, 10 classes
     "CIFAR-10 in grey, row by row (the arena's Image)."
     parts, vocab = read_published(tvd.CIFAR10, 'cifar10', data_dir, ('train', 'test'), download, verify)
-    def grey(x): return picture_rows([np.asarray(Image.fromarray(o).convert('L')) for o in x])
-    return sequence_dls('grey_cifar10', {k: (grey(x), y) for k, (x, y) in _hold_out(parts, 0.1).items()}, vocab,
-        1024, **kwargs)
+    def grey(x): return byte_rows(Image.fromarray(o).convert('L').tobytes() for o in x)
+    rows = {k: (grey(x), y) for k, (x, y) in hold_out(parts, 0.1).items()}
+    return sequence_dls('grey_cifar10', rows, vocab, 1024, **kwargs)
 
 # %% ../../nbs/49_datasets.ipynb #40bde8ee
-def _class_folders(d): return sorted(o.name for o in os.scandir(d) if o.is_dir() and o.name[0] != '.')
+def _class_folders(d): return sorted(o.name for o in Path(d).glob('[!.]*/'))
 
 def _read_class_folders(d, classes):
     "Images and labels in class folders"
@@ -178,13 +130,12 @@ def read_folder(
 )->tuple:        # dict of the parts ('train', 'val', 'test') as (images, labels); names of the classes
     "Images of your own, one folder per class."
     root = Path(data_dir)
-    if not root.is_dir():
-        raise FileNotFoundError(f"no directory {str(root)!r}; expected one with a folder of images per class, or train/ and val/")
     where = {p: root/p for p in ('train', 'val', 'valid', 'validation', 'test') if (root/p).is_dir()}
     if 'train' not in where: where = dict(train=root)
     classes = _class_folders(where['train'])
     if len(classes) < 2:
-        raise FileNotFoundError(f"{len(classes)} class folders in {str(where['train'])!r}; expected two or more, one per class")
+        raise FileNotFoundError(f"{len(classes)} class folders in {str(where['train'])!r}; expected two or more, "
+                                "one per class, or train/ and val/ with such")
     parts = {p: _read_class_folders(d, classes) for p, d in where.items() if _class_folders(d)}
     if verify: check_files([f for files, _ in parts.values() for f in files])
     return parts, classes
@@ -210,7 +161,7 @@ def read_imagenet(
     "ILSVRC 2012 in its folders."
     for d in (Path(data_dir)/p for p in ('train', 'val')):
         if download and not d.is_dir(): tvd.ImageNet(str(data_dir), split=d.name)
-        if d.is_dir() and _class_folders(d): continue
+        if _class_folders(d): continue
         raise FileNotFoundError(
             f"no imagenet here: {str(d)!r} has no class folders; expected such as {d.name}/n01440764, or the archives from "
             "https://image-net.org/download (which asks for an account), unpacked by --download (download=True)")
@@ -218,21 +169,15 @@ def read_imagenet(
     return {p: parts[p] for p in ('train', 'val')}, _synset_names(wnids)
 
 # %% ../../nbs/49_datasets.ipynb #012ef012
-def real_labels(
-    ds:Datasets # ImageNet's validation images (all 1,000 classes), such as the `valid_ds` of its loaders
-)->list:        # one list of classes for each image of `ds`, in its order
-    "The ReaL labels of a data set's images, found by their file names."
+def real_accuracy(
+    preds,      # predicted classes `n`
+    ds:Datasets # the images: of ImageNet's validation part (all 1,000 classes), in the same order
+)->float:       # among the images with at least one label
+    "Share of images whose predicted class is one of their ReaL labels, which are found by the files' names."
     real, names = RealLabelsImagenet(range(50_000)).real_labels, [f'{Path(o).stem}.JPEG' for o in ds.items]
     for o in names:
         if o not in real: raise ValueError(f"{o!r} has no ReaL labels; expected such as ILSVRC2012_val_00000001.JPEG")
-    return [real[o] for o in names]
-
-def real_accuracy(
-    preds, # predicted classes `n`
-    real   # for each image the list of classes that are right
-)->float:  # among the images with at least one
-    "Share of images whose predicted class is one of their labels."
-    return float(np.mean([int(p) in r for p, r in zip(preds, real, strict=True) if r]))
+    return float(np.mean([int(p) in real[o] for p, o in zip(preds, names, strict=True) if real[o]]))
 
 # %% ../../nbs/49_datasets.ipynb #e593f7a1
 def dls_args(
@@ -242,15 +187,6 @@ def dls_args(
     known(name, DATASETS, "unknown data set")
     return list(DATASETS[name].options)
 
-def check_options(
-    name,   # a key of `DATASETS`
-    options # names of options
-):
-    "Refuse options that a data set doesn't take."
-    takes = dls_args(name)
-    for k in options:
-        if k not in takes: raise ValueError(f"data set {name!r} takes no {k}; nearest names: {nearest(k, takes)}")
-
 # %% ../../nbs/49_datasets.ipynb #49get002
 def get_dls(
     name,     # a key of `DATASETS`
@@ -258,7 +194,9 @@ def get_dls(
 )->DataLoaders:
     "The DataLoaders of a data set, by name."
     kwargs = {k: v for k, v in kwargs.items() if v is not None}
-    check_options(name, kwargs)
+    takes = dls_args(name)
+    for k in kwargs:
+        if k not in takes: raise ValueError(f"data set {name!r} takes no {k}; nearest names: {nearest(k, takes)}")
     dls = DATASETS[name].make(**kwargs)
     dls.name = name
     return dls
@@ -272,7 +210,6 @@ def cifar_dls(
     **kwargs         # options of image_dls
 )->Loaders:
     "CIFAR-10 or CIFAR-100: 32×32 pictures, 50,000 for training, 10,000 for the test."
-    check_value('classes', classes, one_of(10, 100))
     return get_dls(f'cifar{classes}', data_dir=data_dir, **kwargs)
 
 @delegates(image_dls, but='read', keep=True)

@@ -14,18 +14,18 @@ from pathlib import Path
 from PIL import Image, ImageOps
 from torch import Tensor
 from fastcore.basics import patch
+from fastcore.meta import delegates
 from fastcore.parallel import parallel
-from fasttransform import Pipeline, Transform
-from fastai.data.core import Datasets, TfmdDL, TfmdLists
-from fastai.data.transforms import Categorize, IntToFloatTensor, Normalize
-from fastai.torch_core import TensorCategory, TensorImage, num_distrib
+from fasttransform import Transform
+from fastai.data.transforms import IntToFloatTensor, Normalize
+from fastai.torch_core import TensorImage
 from fastai.vision.utils import verify_image
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD, create_transform
 from timm.data.auto_augment import NAME_TO_OP, posterize
-from timm.data.distributed_sampler import RepeatAugSampler
 from timm.data.random_erasing import RandomErasing
-from ..numerics import SHARE, check_value, known, one_of, whole
-from .loaders import Loaders, as_loaders, check_labels, picture_task
+from timm.layers import to_2tuple, to_3tuple
+from ..numerics import SHARE, check_option, check_value, known, one_of, whole
+from .loaders import Loaders, as_loaders, labelled, picture_task, stratified_split
 
 # %% ../../nbs/41_images.ipynb #f52f6ce4
 def _opened(o):
@@ -68,8 +68,7 @@ def check_files(
     "Name the files that can't be decoded as pictures."
     right = parallel(verify_image, files, threadpool=True, n_workers=8, progress=len(files) > 5000)
     bad = [str(f) for f, ok in zip(files, right) if not ok]
-    if bad:
-        raise UnreadableImage(f"{len(bad)} of {len(files)} images can't be read, such as {', '.join(map(repr, bad[:5]))}")
+    if bad: raise UnreadableImage(f"{len(bad)} of {len(files)} images can't be read, such as {bad[:5]}")
 
 # %% ../../nbs/41_images.ipynb #c95872bf
 @dataclass(frozen=True)
@@ -144,11 +143,11 @@ AUGMENTS = dict(
 # %% ../../nbs/41_images.ipynb #41names2
 def get_augment(
     augment,  # a name in `AUGMENTS`
-    **changes # to its fields; None: leave as it is
+    **changes # to its fields
 )->Augment:
     "An augmentation by name, with changes."
     known(augment, AUGMENTS, "unknown augment")
-    return replace(AUGMENTS[augment], **{k: v for k, v in changes.items() if v is not None})
+    return replace(AUGMENTS[augment], **changes)
 
 # %% ../../nbs/41_images.ipynb #288af8d8
 class Picture(Transform):
@@ -159,13 +158,6 @@ class Picture(Transform):
     ): self.tfm = tfm
     def encodes(self, o): # whatever `read_image` takes
         return TensorImage(self.tfm(read_image(o)))
-
-# %% ../../nbs/41_images.ipynb #41label2
-class Label(Categorize):
-    "The number of a class, shown by its name."
-    input_types = object
-    def encodes(self, o): # a whole number
-        return TensorCategory(int(o))
 
 # %% ../../nbs/41_images.ipynb #41erase2
 class RandomErase(Transform):
@@ -178,63 +170,65 @@ class RandomErase(Transform):
         self.erasing.device = x.device
         return self.erasing(x.as_subclass(Tensor))
 
-# %% ../../nbs/41_images.ipynb #1036bce7
-def picture_set(
-    images,     # paths or pixels `n h w 3`, uint8
-    y,          # labels `n`
-    vocab,      # names of the classes
-    tfm,        # PIL image → uint8 tensor `3 h w`
-    split_idx=1 # 0: training, 1: not
-)->Datasets:
-    "Labelled pictures."
-    y, label = check_labels(y, len(images), vocab).numpy(), Label([str(v) for v in vocab], sort=False)
-    pairs = (np.asarray(images), Picture(tfm)), (y, label)
-    return Datasets(tls=[TfmdLists(o, Pipeline([t]), split_idx=split_idx, types=[object]) for o, t in pairs])
+# %% ../../nbs/41_images.ipynb #af7dfdba
+def hold_out(
+    parts,    # name → (images, labels)
+    valid_pct # share of the first to hold out; None: 0.2 if there is no other
+)->dict:      # two parts at least
+    "The parts with a share of the first for validation."
+    if valid_pct is None: valid_pct = 0.2 if len(parts) == 1 else 0
+    if valid_pct:
+        (name, (x, y)), *others = parts.items()
+        kept, out = stratified_split(y, valid_pct)
+        ours = {f'{name} without {valid_pct:g}': (x[kept], y[kept]), f'{valid_pct:g} of {name}': (x[out], y[out])}
+        parts = ours | dict(others)
+    if len(parts) == 1: raise ValueError("no images to validate on; pass a valid_pct such as 0.2")
+    return parts
 
-# %% ../../nbs/41_images.ipynb #cb54eff0
-def repeated_idxs(
-    n,       # images
-    repeats, # copies of an image
-    seed,    # of the order
-    ranks=1, # processes
-)->list:     # numbers of images, the share of each process after that of the one before
-    "The epoch of timm's `RepeatAugSampler`."
-    samplers = [RepeatAugSampler(range(n), num_replicas=ranks, rank=r, num_repeats=repeats) for r in range(ranks)]
-    for s in samplers: s.set_epoch(seed)
-    return [i for s in samplers for i in s]
-
-# %% ../../nbs/41_images.ipynb #41repea2
-class PictureDL(TfmdDL):
-    "fastai's loader; a shuffled one repeats its images as often as `dataset.repeats` says."
-    def __init__(self,
-        dataset, # a `Datasets`
-        **kwargs # of fastai's loader: bs, shuffle, num_workers, drop_last, pin_memory, device, after_batch, …
-    ):
-        super().__init__(dataset, **kwargs)
-        self.n = len(self.get_idxs())
-    def get_idxs(self)->list:
-        "Numbers of the epoch's images, in order."
-        repeats = getattr(self.dataset, 'repeats', 1)
-        if repeats == 1 or not self.shuffle: return super().get_idxs()
-        return repeated_idxs(len(self.dataset), repeats, self.rng.getrandbits(63), num_distrib() or 1)
+# %% ../../nbs/41_images.ipynb #41sets02
+def _augmented(parts, vocab, aug, size, mean):
+    "Data sets of the parts; the first is augmented"
+    tfms = aug.train_tfm(size, mean), aug.valid_tfm(size, mean)
+    sets = [labelled(np.asarray(x), Picture(tfms[i > 0]), y, vocab, int(i > 0)) for i, (x, y) in enumerate(parts.values())]
+    sets[0].repeats = aug.repeated_aug
+    return sets
 
 # %% ../../nbs/41_images.ipynb #ef044a52
-def picture_dls(
-    parts,                      # name → (images, labels) for training, validation, and perhaps test
-    vocab,                      # class names
-    aug,                        # an Augment
-    size=(224, 224),            # height and width
-    mean=IMAGENET_DEFAULT_MEAN, # of each channel, in [0, 1]
-    std=IMAGENET_DEFAULT_STD,   # likewise
-    **kwargs                    # of `as_loaders`: bs, val_bs, seed, device, num_workers, name
+@delegates(Augment)
+def image_dls(
+    read,            # a reader of pictures
+    data_dir='data', # directory that holds the files, or will
+    download=False,  # fetch what is missing (ImageNet: unpack its archives)
+    bs=128,          # training batch size
+    val_bs=None,     # batch size of validation and test, `2*bs` unless given
+    img_size=224,    # side of the images, or (height, width)
+    seed=None,       # of the order; None: drawn from Python's generator
+    device=None,     # a torch device or its name; None: the GPU if there is one
+    num_workers=None,# processes that decode and augment, 0: none but this; None: one per processor, at most 16
+    valid_pct=None,  # share of each class to validate on; 0: validate on the papers' test part
+    train_on='train',# part to train on
+    augment=None,    # a name in AUGMENTS; None: by size 'light' or 'finetune'
+    mean=None,       # of each channel, in [0, 1]; None: the data set's below 96 pixels, else ImageNet's
+    std=None,        # likewise
+    own=None,        # the data set's mean and std
+    verify=True,     # compare the files' checksums with those published; of a folder: decode every file once
+    **kwargs         # fields of Augment
 )->Loaders:
-    "DataLoaders from parts of pictures."
-    tfms = aug.train_tfm(size, mean), aug.valid_tfm(size, mean)
-    sets = [picture_set(x, y, vocab, tfms[i > 0], int(i > 0)) for i, (x, y) in enumerate(parts.values())]
-    sets[0].repeats = aug.repeated_aug
-    batch = [IntToFloatTensor(), Normalize.from_stats(mean, std, cuda=False)]
-    if aug.reprob: batch.append(RandomErase(aug.reprob))
+    "DataLoaders for a data set of pictures."
+    size = to_2tuple(img_size)
+    check_option(min(size) >= 1, 'img_size', img_size, "a number of pixels, or two")
+    check_option(not valid_pct or 0 < valid_pct < 1, 'valid_pct', valid_pct, "0, or a share below 1")
+    check_value('bs', bs, whole())
+    small = max(size) < 96
+    aug = get_augment(augment or ('light' if small else 'finetune'), **kwargs)
+    usual = own if own and small else (IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD)
+    mean, std = (to_3tuple(u if given is None else given) for u, given in zip(usual, (mean, std)))
+    parts, vocab = read(data_dir=data_dir, parts=(train_on, 'test'), download=download, verify=verify)
+    parts = hold_out(parts, valid_pct)
+    after = [IntToFloatTensor(), Normalize.from_stats(mean, std, cuda=False), *[RandomErase(aug.reprob)]*(aug.reprob > 0)]
     config = {k: getattr(aug, k) for k in ('crop_pct', 'crop_mode', 'interpolation')}
     task = picture_task(vocab, 3, size, mean=list(mean), std=list(std), **config)
-    return as_loaders(sets, task, make=PictureDL, parts=tuple(parts), augmentation=aug, img_size=tuple(size),
-                      after_batch=batch, **kwargs)
+    return as_loaders(_augmented(parts, vocab, aug, size, mean), task, bs, val_bs, seed, device, num_workers=num_workers,
+                      after_batch=after, parts=tuple(parts), augmentation=aug)
+
+image_dls.__delwrap__ = Augment   # where the words on its other options stand: a dataclass has no source of its own

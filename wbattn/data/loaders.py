@@ -8,15 +8,14 @@ __all__ = ['array_dls']
 # %% ../../nbs/40_loaders.ipynb #f2f1fcc3
 import random
 import numpy as np, torch
-from copy import copy
 from dataclasses import dataclass
 from inspect import signature
 from types import SimpleNamespace
 from torch import Tensor
 from fastcore.basics import chunked
-from fastai.data.core import DataLoaders, TfmdDL
-from fastai.data.transforms import Category, CategoryMap, Normalize, get_c
-from fastai.losses import CrossEntropyLossFlat
+from fasttransform import Pipeline, Transform
+from fastai.data.core import DataLoaders, Datasets, TfmdDL, TfmdLists
+from fastai.data.transforms import Categorize, Normalize, get_c
 from fastai.torch_core import TensorCategory, TensorImage, TensorImageBW, default_device
 import fastai.vision.data, fastai.vision.learner  # noqa: F401, how fastai draws images and results
 from ..numerics import check_value, whole
@@ -53,71 +52,71 @@ def task_of(
     return picture_task(getattr(dls, 'vocab', range(get_c(dls))), chans, size)
 
 # %% ../../nbs/40_loaders.ipynb #74eeaa01
-class Dataset:
-    "Inputs and labels; `ds[i]` is an item, `ds[[i, j, …]]` a batch."
-    n_inp, loss_func, split_idx = 1, CrossEntropyLossFlat(), 1 # split_idx 0: training, which is augmented
-    def __init__(self,
-        x,    # inputs, which can be indexed by a number or a list
-        y,    # labels `n`, integers in [0, classes), or None where they are unknown
-        vocab # names of the classes
-    ):
-        self.x, self.y, self.vocab = x, y, CategoryMap([str(v) for v in vocab], sort=False)
-        if y is not None: self.y = TensorCategory(check_labels(y, len(x), self.vocab))
-    def __len__(self): return len(self.x)
-    def __getitem__(self, i): return (self.x[i],) if self.y is None else (self.x[i], self.y[i])
-    def decode(self,
-        o,        # an item: input, and label where it is known
-        full=True # (fastai's, not needed here)
-    ):
-        "An item as fastai shows it: input and name of its class."
-        return (o[0], *(Category(self.vocab[int(i)]) for i in o[1:2]))
-    def new_empty(self):
-        "No items with the same classes, as `export` stores them."
-        res = copy(self)
-        res.x, res.y = self.x[[]], self.y[[]]     # copies: a slice would keep all of the data
-        return res
+class Label(Categorize):
+    "The number of a class, shown by its name."
+    input_types = object
+    def encodes(self, o): # a whole number
+        return TensorCategory(int(o))
 
 # %% ../../nbs/40_loaders.ipynb #4113a851
-def check_labels(
-    y,    # labels
-    n,    # inputs
-    vocab # names of the classes
-)->Tensor: # the labels `n`
-    "One label for each input, and a name for each label."
-    y = torch.as_tensor(np.asarray(y), dtype=torch.long)
-    if len(y) != n or not set(y.tolist()) <= set(range(len(vocab))):
-        raise ValueError(f"{len(y)} labels {y.unique().tolist()} for {n} inputs; expected one each, from 0 to {len(vocab) - 1}")
-    return y
+def labelled(
+    x,          # inputs: a tensor, or an array of anything
+    tfm,        # what is done to one of them, a Transform; None: nothing
+    y,          # labels `n`, integers in [0, classes)
+    vocab,      # names of the classes
+    split_idx=1 # 0: training, which is augmented, 1: not
+)->Datasets:
+    "Inputs with labels."
+    vocab, y = [str(v) for v in vocab], torch.as_tensor(np.asarray(y), dtype=torch.long)
+    if len(y) != len(x) or not set(y.tolist()) <= set(range(len(vocab))):
+        raise ValueError(f"{len(y)} labels {y.unique().tolist()} for {len(x)} inputs; "
+                         f"expected one each, from 0 to {len(vocab) - 1}")
+    pairs = (x, tfm), (TensorCategory(y), Label(vocab, sort=False))
+    tls = [TfmdLists(o, Pipeline(t), split_idx=split_idx, types=[object]) for o, t in pairs]
+    return Datasets(tls=tls, n_inp=1)
 
 # %% ../../nbs/40_loaders.ipynb #383096ed
-class ImageArrays(Dataset):
-    "Pictures and labels held in memory as two tensors."
+class Pixels(Transform):
+    "A picture in memory, of one type and shape."
+    input_types = object
     def __init__(self,
-        x,    # pictures `n c h w` (or `n h w`: one channel), floats, usually in [0, 1]
-        y,    # labels `n`, integers in [0, classes), or None where they are unknown
-        vocab # names of the classes
-    ):
-        x = torch.as_tensor(np.asarray(x), dtype=torch.float32)
-        if x.ndim == 3: x = x[:, None]
-        if x.ndim != 4: raise ValueError(f"images have shape {tuple(x.shape)}; expected `n c h w` or `n h w`")
-        super().__init__((TensorImageBW if x.shape[1] == 1 else TensorImage)(x), y, vocab)
-    def like(self,
-        items # pictures `n c h w` or `n h w`, or a list of such without n
-    ):
-        "New pictures as a data set like this one."
-        new = ImageArrays(np.stack([np.asarray(o) for o in items]), None, self.vocab)
-        had, want = (list(o.x.shape[1:]) for o in (new, self))
-        if had != want: raise ValueError(f"images of shape {had}; expected {want}")
-        return new
+        kind, # TensorImage, or TensorImageBW for one channel
+        shape # channels, height, width
+    ): self.kind, self.shape = kind, tuple(shape)
+    def encodes(self, o): # pixels `c h w` or `h w`
+        x = torch.as_tensor(np.asarray(o), dtype=torch.float32)
+        if x.ndim == 2: x = x[None]
+        if x.shape != self.shape: raise ValueError(f"an image of shape {list(x.shape)}; expected {list(self.shape)}")
+        return self.kind(x)
+
+def pixel_set(
+    x,          # pictures `n c h w` (or `n h w`: one channel), floats, usually in [0, 1]
+    y,          # labels `n`, integers in [0, classes)
+    vocab,      # names of the classes
+    split_idx=1 # 0: training, 1: not
+)->Datasets:
+    "Labelled pictures in memory."
+    x = torch.as_tensor(np.asarray(x), dtype=torch.float32)
+    if x.ndim == 3: x = x[:, None]
+    if x.ndim != 4: raise ValueError(f"images have shape {tuple(x.shape)}; expected `n c h w` or `n h w`")
+    kind = TensorImageBW if x.shape[1] == 1 else TensorImage
+    return labelled(kind(x), Pixels(kind, x.shape[1:]), y, vocab, split_idx)
 
 # %% ../../nbs/40_loaders.ipynb #1ed13ab7
 class BatchDL(TfmdDL):
-    "fastai's loader over a data set that hands out whole batches."
+    "fastai's loader, with whole batches of tensors, and with `dataset.repeats` copies of an item in training."
     def create_batches(self,
         samps # numbers of the epoch's items, in order
     ):
         "Batches of the items at `samps`."
-        for idxs in chunked(samps, self.bs, self.drop_last): yield self.dataset[idxs]
+        if not isinstance(self.dataset.items, Tensor): return super().create_batches(samps)
+        return (tuple(tl.items[i] for tl in self.dataset.tls) for i in chunked(samps, self.bs, self.drop_last))
+    def shuffle_fn(self,
+        idxs # numbers of all items
+    )->list:
+        "As many numbers in random order."
+        repeats = getattr(self.dataset, 'repeats', 1)
+        return np.repeat(super().shuffle_fn(idxs), repeats)[:len(idxs)].tolist()
 
 # %% ../../nbs/40_loaders.ipynb #a40dfec3
 class Loaders(DataLoaders):
@@ -125,15 +124,6 @@ class Loaders(DataLoaders):
     task, name, parts = None, '', () # under which recipes are looked up; what is trained, validated and tested on
     @property
     def test(self): return self.loaders[2] if len(self.loaders) > 2 else None
-    @property
-    def test_ds(self): return self.test.dataset
-    def test_dl(self,
-        items,   # new inputs: whatever the validation part takes
-        **kwargs # of fastai's `test_dl`
-    ):
-        "A loader over new inputs, treated as for evaluation."
-        if not hasattr(self.valid_ds, 'like'): return super().test_dl(items, **kwargs)
-        return self.valid.new(self.valid_ds.like(items), num_workers=0)
     def new_empty(self):
         "The same loaders without data."
         res = super().new_empty()
@@ -179,12 +169,11 @@ def array_dls(
     **kwargs        # of `as_loaders`: seed, device, name
 )->Loaders:
     "DataLoaders from arrays in memory."
-    sets = [ImageArrays(x, y, vocab) for x, y in parts]
-    sets[0].split_idx = 0
-    chans, *size = sets[0].x.shape[1:]
-    stats = [torch.tensor(o, dtype=torch.float32).view(1, -1, 1, 1) for o in (mean, std)]
-    task = picture_task(vocab, chans, size, **dict(zip(('mean', 'std'), (o.flatten().tolist() for o in stats))))
-    return as_loaders(sets, task, bs, val_bs or 4*bs, after_batch=[*batch_tfms, Normalize(*stats)], **kwargs)
+    sets = [pixel_set(x, y, vocab, int(i > 0)) for i, (x, y) in enumerate(parts)]
+    chans, *size = sets[0].items.shape[1:]
+    task = picture_task(vocab, chans, size, mean=np.ravel(mean).tolist(), std=np.ravel(std).tolist())
+    batch_tfms = [*batch_tfms, Normalize.from_stats(mean, std, cuda=False)]
+    return as_loaders(sets, task, bs, val_bs or 4*bs, after_batch=batch_tfms, **kwargs)
 
 # %% ../../nbs/40_loaders.ipynb #b3329347
 def stratified_split(

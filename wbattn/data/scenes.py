@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from torch import Tensor
 from fastcore.meta import delegates
+from fasttransform import Pipeline
+from fastai.data.core import TfmdLists
 from fastai.vision.augment import AffineCoordTfm, PadMode, rotate_mat, zoom_mat
 from ..numerics import check_option, check_value, one_of, whole
-from .loaders import ImageArrays, Loaders, array_dls, dataset, stratified_split
+from .loaders import Loaders, array_dls, dataset, stratified_split
 
 # %% ../../nbs/43b_scenes.ipynb #4d023d45
 DIGITS_MEAN, DIGITS_STD = 0.3053, 0.3761 # of the training part, over all pixels
@@ -100,9 +102,9 @@ def _background(rng, low, high):
 def _boxes(rng, count):
     "Side, top and left of `count` boxes; the first is the largest"
     first = rng.randint(16, 25)
-    sides = [first, *(rng.randint(8, int(first/1.5) + 1) for _ in range(count - 1))]
+    sides = [first, *rng.randint(8, int(first/1.5) + 1, count - 1)]
     while True:
-        boxes = [(s, rng.randint(SIDE - s + 1), rng.randint(SIDE - s + 1)) for s in sides]
+        boxes = [(s, *rng.randint(SIDE - s + 1, size=2)) for s in sides]
         taken = np.zeros((SIDE, SIDE))
         for s, y, x in boxes: taken[y:y + s, x:x + s] += 1
         if taken.max() == 1: return boxes
@@ -120,10 +122,11 @@ def _draw(rng, image, mask, scan, label, box, warp):
     "Lay a scan `8 8` on an image, in ink that stands out, and its class + 1 on the mask"
     s, y, x = box
     cover = _cover(rng, scan, s, warp)
-    part = image[y:y + s, x:x + s]
+    place = np.s_[y:y + s, x:x + s]
+    part = image[place]
     ink = rng.uniform(.75, 1., 3) if part.mean() < .5 else rng.uniform(0., .25, 3)
     part += cover[..., None]*(ink.astype(np.float32) - part)
-    mask[y:y + s, x:x + s][cover >= .5] = label + 1
+    mask[place][cover >= .5] = label + 1
 
 # %% ../../nbs/43b_scenes.ipynb #a3abc117
 def _scene(rng, columns, scans, labels, largest, warp):
@@ -161,10 +164,6 @@ def scenes(
 # %% ../../nbs/43b_scenes.ipynb #58cf7676
 SCENES_MEAN, SCENES_STD = (0.47, 0.46, 0.44), (0.18, 0.145, 0.155) # about those of the training part
 
-class _Masked(ImageArrays):
-    "Images with labels, and masks beside them"
-    def __getitem__(self, i): return (*super().__getitem__(i), self.masks[i])
-
 # %% ../../nbs/43b_scenes.ipynb #bab0c4a3
 @dataset('scenes', title='Scenes: digits on photographs, made here', images='as many as asked for', classes=10, size=64,
          format='made of what comes with scikit-learn', url='https://scikit-learn.org/stable/datasets/toy_dataset.html')
@@ -184,7 +183,5 @@ def scenes_dls(
     parts = [scenes('train', n, data_seed, warp), *(scenes(p, held, data_seed) for p in ('valid', 'test'))]
     pairs = [(s.images.astype(np.float32)/255, s.labels) for s in parts]
     dls = array_dls(pairs, range(10), bs, val_bs, (), SCENES_MEAN, SCENES_STD, seed=seed, device=device, name='scenes')
-    if masks:
-        dls.train.dataset = _Masked(*pairs[0], range(10))
-        dls.train_ds.masks = torch.from_numpy(parts[0].masks)
+    if masks: dls.train_ds.tls.append(TfmdLists(torch.from_numpy(parts[0].masks), Pipeline()))
     return dls

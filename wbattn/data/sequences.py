@@ -9,24 +9,24 @@ __all__ = []
 import hashlib, statistics
 import numpy as np, pandas as pd, torch
 from functools import partial
-from itertools import count
+from itertools import chain, count, islice
 from pathlib import Path
 from PIL import Image, ImageDraw
 from torch.nn.utils.rnn import pad_sequence
-from fastcore.basics import chunked
+from fastcore.basics import chunked, noop
 from fastcore.meta import delegates
+from fastai.data.core import TfmdDL
 from ..numerics import check_option
-from .loaders import Dataset, Loaders, Task, as_loaders, dataset
+from .loaders import Loaders, Task, as_loaders, dataset, labelled
 
 # %% ../../nbs/48c_sequences.ipynb #cef6bb85
-class Sequences(Dataset):
-    "Lists of one or two sequences of unequal length, and labels; a batch is filled up with zeros."
-    def __getitem__(self, i):
-        items = self.x[np.atleast_1d(i)]
-        rows = [torch.from_numpy(row.astype(np.int64)) for item in items for row in item]
-        ids = pad_sequence(rows, True).view(len(items), len(items[0]), -1)
-        if len(items[0]) == 1: ids = ids[:, 0]
-        return ids if np.ndim(i) else ids[0], self.y[i]
+def padded(
+    items # each one or two sequences, and a label
+)->tuple: # ids, labels
+    "A batch, filled up with zeros."
+    rows = [torch.from_numpy(row.astype(np.int64)) for item, _ in items for row in item]
+    ids = pad_sequence(rows, True).view(len(items), len(items[0][0]), -1)
+    return ids.squeeze(1), torch.stack([y for _, y in items])
 
 # %% ../../nbs/48c_sequences.ipynb #abbb5105
 def sequence_dls(
@@ -44,15 +44,15 @@ def sequence_dls(
 )->Loaders:      # with a `record` of the data
     "Loaders of labelled sequences."
     parts = {k: ([o[:max_len] for o in rows], y) for k, (rows, y) in parts.items()}
-    all_rows = [o for rows, _ in parts.values() for o in rows]
-    for i, row in enumerate(all_rows):
-        ok = len(row) and 0 < row.min() and row.max() < symbols
-        check_option(ok, f'sequence {i}', row[:9], f"one or more symbols from 1 to {symbols - 1} (0 is padding)")
-    record = dict(data=name, **drawn, sha256=hashlib.sha256(np.concatenate(all_rows)).hexdigest())
-    sets = [Sequences(np.fromiter(chunked(rows, documents), object), y, vocab) for rows, y in parts.values()]
+    flat = np.concatenate([o if len(o) else [0] for rows, _ in parts.values() for o in rows]) # empty: padding alone
+    least, most = int(flat.min()), int(flat.max())
+    check_option(0 < least and most < symbols, name, f'symbols {least} to {most}', f"1 to {symbols - 1} (0 is padding)")
+    record = dict(data=name, **drawn, sha256=hashlib.sha256(flat).hexdigest())
+    sets = [labelled(np.fromiter(chunked(rows, documents), object), None, y, vocab) for rows, y in parts.values()]
     args = dict(num_classes=len(vocab), vocab_size=symbols, max_len=max_len, documents=documents)
     task = Task('sequences', 'sequences', args, ('accuracy',), dict(label_names=list(map(str, vocab))))
-    return as_loaders(sets, task, bs, val_bs, seed, device, name=name, parts=tuple(parts), record=record)
+    make = partial(TfmdDL, create_batch=padded, retain=noop) # retain: a batch has other types than an item
+    return as_loaders(sets, task, bs, val_bs, seed, device, make, name=name, parts=tuple(parts), record=record)
 
 sequence_options = delegates(sequence_dls, but=['name', 'parts', 'vocab', 'max_len', 'documents', 'symbols', 'drawn'])
 
@@ -62,26 +62,16 @@ def draw_parts(
     *sizes # of training, validation and test
 )->dict:   # name of the part → sequences, labels
     "Consecutive parts of a stream of sequences."
-    rows, y, cuts = [], [], np.cumsum([0, *sizes])
-    for number in count():
-        if len(y) >= cuts[-1]: break
-        more, labels, *_ = draw(number)
-        rows.extend(more)
-        y.extend(labels)
-    return {k: (rows[a:b], np.array(y[a:b])) for k, a, b in zip(('train', 'valid', 'test'), cuts, cuts[1:])}
+    stream = chain.from_iterable(zip(*draw(number)[:2]) for number in count())
+    parts = {k: zip(*islice(stream, n)) for k, n in zip(('train', 'valid', 'test'), sizes)}
+    return {k: (rows, np.array(y)) for k, (rows, y) in parts.items()}
 
 # %% ../../nbs/48c_sequences.ipynb #5ac3a46a
 def byte_rows(
-    texts   # bytes
+    texts   # bytes, or pictures `h w`, uint8
 )->list:    # of sequences
-    "Texts as sequences of symbols."
+    "Texts, or pictures row by row, as sequences of symbols."
     return [np.frombuffer(t, np.uint8).astype(np.uint16) + 1 for t in texts]
-
-def picture_rows(
-    images      # `n h w`, uint8
-)->np.ndarray:  # sequences `n h*w`
-    "Pictures as sequences, row by row."
-    return np.reshape(images, (len(images), -1)).astype(np.uint16) + 1
 
 # %% ../../nbs/48c_sequences.ipynb #48cimdb2
 @dataset('imdb', "IMDB's reviews, byte by byte", '25,000 → 25,000', 2, 4096, 'a file a review',
@@ -249,7 +239,7 @@ def paint(
     image = Image.new('L', (128, 128))
     draw, (at, along) = ImageDraw.Draw(image), 4*paths
     for line in np.stack([at - along, at + along], 1).view(float): draw.line(line.tolist(), fill=191, width=2)
-    for x, y in 4*spots[:, None].view(float): draw.ellipse([x - 6, y - 6, x + 6, y + 6], fill=255)
+    for spot in 4*spots[:, None].view(float): draw.circle(spot.tolist(), 6, fill=255)
     return np.asarray(image.reduce(4))
 
 def draw_pictures(
@@ -276,5 +266,5 @@ def pathfinder_dls(
 )->Loaders:          # batches (ids `b 1024`, labels `b`); 257 symbols, 2 classes
     "Pathfinder, drawn anew."
     parts = draw_parts(partial(draw_pictures, data_seed), n_train, n_valid, n_test)
-    rows = {k: (picture_rows(x), y) for k, (x, y) in parts.items()}
+    rows = {k: (byte_rows(x), y) for k, (x, y) in parts.items()}
     return sequence_dls('pathfinder', rows, ('apart', 'joined'), 1024, drawn=dict(data_seed=data_seed), **kwargs)

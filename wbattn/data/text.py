@@ -13,12 +13,13 @@ from functools import cached_property, partial
 from importlib.resources import files
 from pathlib import Path
 from torch import Tensor
+from fastai.data.core import TfmdDL
 from fastai.data.transforms import get_files
 from fastai.losses import CrossEntropyLossFlat
 from fastcore.basics import listify
 from fastcore.meta import delegates
 from ..numerics import check_option, check_value, known, splitmix64, whole
-from .loaders import BatchDL, Loaders, Task, as_loaders, dataset
+from .loaders import Loaders, Task, as_loaders, dataset
 
 # %% ../../nbs/48b_text.ipynb #643580cc
 def text_record(
@@ -31,17 +32,15 @@ def text_record(
     return dict(corpus=name, documents=len(documents), bytes=sum(map(len, documents.values())), sha256=h.hexdigest())
 
 # %% ../../nbs/48b_text.ipynb #b67db422
-def _json_line(path, i, line):
-    "The document of a line"
-    try: return json.loads(line)['text'].encode()
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise ValueError(f"line {i} of {str(path)!r} is {line[:40]!r}; expected an object with a string 'text'") from None
-
 def _read_file(path):
     "Its documents, by name"
-    raw = path.read_bytes()
-    if path.suffix != '.jsonl': return {str(path): raw}
-    return {f'{path}:{i}': _json_line(path, i, line) for i, line in enumerate(raw.splitlines(), 1)}
+    if path.suffix != '.jsonl': return {str(path): path.read_bytes()}
+    docs = {}
+    for i, line in enumerate(path.read_bytes().splitlines(), 1):
+        try: docs[f'{path}:{i}'] = json.loads(line)['text'].encode()
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise ValueError(f"line {i} of {str(path)!r} is {line[:40]!r}; expected an object with a string 'text'") from None
+    return docs
 
 # %% ../../nbs/48b_text.ipynb #48bfile2
 def _read_documents(paths):
@@ -110,7 +109,7 @@ class ByteVocab:
         ids # whole numbers `n`, a tensor or a list
     )->str: # what is no UTF-8 becomes �
         "The text of tokens."
-        return bytes(check_ids(torch.as_tensor(ids), self).tolist()).decode(errors='replace')
+        return bytes(torch.as_tensor(ids).tolist()).decode(errors='replace')
 
 # %% ../../nbs/48b_text.ipynb #5704dd83
 class GPT2Vocab:
@@ -133,18 +132,9 @@ class GPT2Vocab:
         ids # whole numbers `n`, a tensor or a list
     )->str:
         "The text of tokens."
-        return self.codes.decode(check_ids(torch.as_tensor(ids), self).tolist())
+        return self.codes.decode(torch.as_tensor(ids).tolist())
 
 # %% ../../nbs/48b_text.ipynb #602d9ead
-def check_ids(
-    ids,  # whole numbers, a tensor or an array
-    vocab # a vocabulary; ids of `vocab.used` or more mean nothing
-):        # `ids`
-    "Refuse tokens that the vocabulary doesn't have."
-    if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < vocab.used:
-        raise ValueError(f"tokens from {ids.min()} to {ids.max()}; expected 0 to {vocab.used - 1} as in the vocabulary {vocab.name!r}")
-    return ids
-
 VOCABS = dict(bytes=ByteVocab, gpt2=GPT2Vocab) # name → class
 
 def get_vocab(
@@ -164,13 +154,19 @@ def bin_tokens(
     ids = vocab.encode(text).numpy()
     return np.append(ids, [] if vocab.end is None else vocab.end).astype('<u2')
 
-# %% ../../nbs/48b_text.ipynb #48bbin02
-def _file_record(path, vocab):
-    "What can be told of a file of tokens"
-    with open(path, 'rb') as f:
-        return dict(vocab=vocab.name, tokens=os.path.getsize(path)//2,
-            sha256=hashlib.file_digest(f, 'sha256').hexdigest())
+# %% ../../nbs/48b_text.ipynb #4fbb6bea
+def read_bin(
+    path,  # of a file of tokens
+    vocab, # a vocabulary, or its name
+)->tuple:  # the tokens `n`, uint16, mapped into memory; their record
+    "The tokens of a file, once they are known to be those of the vocabulary."
+    vocab, beside, ids = get_vocab(vocab), Path(f'{path}.json'), np.memmap(path, dtype='<u2', mode='r')
+    record = json.loads(beside.read_text()) if beside.is_file() else dict(vocab=vocab.name)
+    fits = record['vocab'] == vocab.name and ids.max() < vocab.used
+    check_option(fits, 'vocab', vocab.name, f"{record['vocab']!r} and tokens to {ids.max()}, as {str(path)!r} has")
+    return ids, record | dict(tokens=len(ids), sha256=hashlib.sha256(ids).hexdigest())
 
+# %% ../../nbs/48b_text.ipynb #48bbin02
 def write_bin(
     path,      # of the file
     documents, # strings or bytes, one after the other
@@ -183,57 +179,31 @@ def write_bin(
             f.write(bin_tokens(text, vocab))
             sizes.append(len(text.encode() if isinstance(text, str) else text))
     os.replace(part, path)
-    record = _file_record(path, vocab) | dict(documents=len(sizes), bytes=sum(sizes))
-    Path(f'{path}.json').write_text(json.dumps(record, indent=2))
-    return record
-
-# %% ../../nbs/48b_text.ipynb #4fbb6bea
-def read_bin(
-    path,  # of a file of tokens
-    vocab, # a vocabulary, or its name
-)->tuple:  # the tokens `n`, uint16, mapped into memory; their record
-    "The tokens of a file, once they are known to be those of the vocabulary."
-    vocab, beside = get_vocab(vocab), Path(f'{path}.json')
-    record = json.loads(beside.read_text()) if beside.is_file() else dict(vocab=vocab.name)
-    check_option(record['vocab'] == vocab.name, 'vocab', vocab.name,
-        f"{record['vocab']!r}, as the file {str(path)!r} has")
-    return check_ids(np.memmap(path, dtype='<u2', mode='r'), vocab), record | _file_record(path, vocab)
-
-# %% ../../nbs/48b_text.ipynb #13ec086c
-def write_bins(
-    source,         # as for `text_dls`: 'python', 'glosses', a path, or a list of paths
-    out,            # new folder for train.bin and val.bin
-    vocab='gpt2',   # a vocabulary, or its name
-    valid=0.1       # share of the documents for validation, in (0, 1)
-)->dict:            # 'train' and 'val' → record
-    "A text as two files of tokens."
-    parts = split_corpus(read_corpus(source), valid)
-    Path(out).mkdir(parents=True)
-    return {k: write_bin(Path(out)/f'{k}.bin', docs.values(), vocab) for k, docs in zip(('train', 'val'), parts)}
+    Path(f'{path}.json').write_text(json.dumps(dict(vocab=vocab.name, documents=len(sizes), bytes=sum(sizes)), indent=2))
+    return read_bin(path, vocab)[1]
 
 # %% ../../nbs/48b_text.ipynb #35151e32
 class TextBlocks:
-    "A text in blocks: tokens, and the tokens one place later; `blocks[[i, j, …]]` is a batch."
+    "A text in blocks: tokens, and the tokens one place later."
     n_inp, loss_func, shift = 1, CrossEntropyLossFlat(), 0 # shift: place of the first cut
     def __init__(self,
         tokens,        # `n`, whole numbers, an array or mapped from a file
         vocab,         # a vocabulary
         block_size,    # tokens of a block
-        moves=False,   # do the cuts move, as in training?
-        per_epoch=None # blocks in an epoch of training; None: all
+        moves=False    # do the cuts move, as in training?
     ):
         check_value('block_size', block_size, whole())
         last = len(tokens) - 1                 # a target for every token but the last
         if last < block_size:
             raise ValueError(f"a text of {len(tokens)} tokens; a block of {block_size} needs {block_size + 1}")
-        self.tokens, self.vocab, self.block_size, self.per_epoch = tokens, vocab, block_size, per_epoch
+        self.tokens, self.vocab, self.block_size = tokens, vocab, block_size
         self.n = last//block_size - (moves and last >= 2*block_size) # the cuts move within one block
         self.room = last - self.n*block_size + 1  # places where the first block may begin
     def __len__(self): return self.n
     def __getitem__(self, i):
-        starts = np.asarray(i)[..., None]*self.block_size + self.shift
-        ids = torch.from_numpy(self.tokens[starts + np.arange(self.block_size + 1)].astype(np.int64))
-        return ids[..., :-1].contiguous(), ids[..., 1:].contiguous()
+        start = i*self.block_size + self.shift
+        ids = torch.from_numpy(self.tokens[start:start + self.block_size + 1].astype(np.int64))
+        return ids[:-1], ids[1:]
     def new_empty(self):
         "No blocks, as `export` stores them."
         res = copy(self)
@@ -241,15 +211,8 @@ class TextBlocks:
         return res
 
 # %% ../../nbs/48b_text.ipynb #1645eddd
-class TextDL(BatchDL):
+class TextDL(TfmdDL):
     "Blocks of a text, in an order that the loader's generator decides."
-    def __init__(self,
-        dataset, # a `TextBlocks`
-        *args,   # of fastai's loader
-        **kwargs # likewise; shuffle: a new order, and new cuts, in every epoch
-    ):
-        super().__init__(dataset, *args, **kwargs)
-        if self.shuffle: self.n = min(dataset.per_epoch or self.n, self.n)
     def get_idxs(self)->list:
         "Numbers of the epoch's blocks, in order."
         blocks = torch.arange(len(self.dataset))
@@ -285,12 +248,14 @@ def text_dls(
     "A text as batches of tokens and of those that follow them."
     vocab = get_vocab(vocab or ('gpt2' if _is_bins(source) else 'bytes'))
     names, tokens, records = zip(*_splits(source, vocab, valid))
-    sets = [TextBlocks(t, vocab, block_size, i == 0, per_epoch) for i, t in enumerate(tokens)]
+    sets = [TextBlocks(t, vocab, block_size, i == 0) for i, t in enumerate(tokens)]
     args, metrics = dict(vocab_size=vocab.size, block_size=block_size), ('accuracy', 'bits_per_byte')
     task = Task('text', f'blocks of {block_size} tokens', args, metrics, dict(notes=[vocab.name]))
     size = records[1]['bytes']/records[1]['tokens'] if 'bytes' in records[1] else None
-    return as_loaders(sets, task, bs, val_bs, seed, device, TextDL, name=source if source in list(CORPORA) else 'text',
-                      parts=names, records=list(records), bytes_per_token=size)
+    dls = as_loaders(sets, task, bs, val_bs, seed, device, TextDL, name=source if source in list(CORPORA) else 'text',
+                     parts=names, records=list(records), bytes_per_token=size)
+    dls.train.n = min(per_epoch or dls.train.n, dls.train.n)
+    return dls
 
 # %% ../../nbs/48b_text.ipynb #4201415a
 _text_row = partial(dataset, classes=256, size=256)

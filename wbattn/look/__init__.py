@@ -14,13 +14,12 @@ from timm.utils import unwrap_model
 from torch import Tensor, nn
 from typing import NamedTuple
 from ..numerics import check_option
-from .measure import (QUANTITIES, MissingQuantity, Quantity, attention_kinds, attention_layers,
-    cls_attention, lacks, layer_rates, layer_sparsity, layer_spectra, memberships, model_name, operators, run_model,
-    step_sizes, subspace_coherence)
-from .plots import (BARE, BLUE, COLORS, GREEN, GREY, ORANGE, PALETTE, cls_attention_maps, figure_png,
-    learning_curves, membership_maps, merge_figure, new_figure, plot_layer_rates, plot_spectra, plot_step_sizes,
-    plot_subspaces, prepare_image, sentence_maps, spread)
-from .record import RECORDS, RecordLayers, plot_history
+from .measure import (QUANTITIES, RECORDS, MissingQuantity, RecordLayers, attention_kinds,
+    attention_layers, cls_attention, lacks, layer_rates, layer_sparsity, layer_spectra, memberships, model_name,
+    operators, run_model, step_sizes, subspace_coherence)
+from .plots import (BARE, BLUE, COLORS, GREEN, GREY, ORANGE, cls_attention_maps, figure_png,
+    learning_curves, membership_maps, merge_figure, new_figure, plot_history, plot_layer_rates, plot_spectra,
+    plot_step_sizes, plot_subspaces, prepare_image, sentence_maps)
 from ..train.checkpoint import atomic_write
 
 # %% ../../nbs/65_report.ipynb #b0006e43

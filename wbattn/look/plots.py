@@ -24,7 +24,7 @@ from torchvision.transforms.functional import normalize, to_tensor
 from torchvision.utils import make_grid
 from typing import Callable
 from ..data import read_image
-from .measure import (QUANTITIES, MissingQuantity, cls_attention, layer_bases, layer_spectra,
+from .measure import (LABELS, QUANTITIES, MissingQuantity, cls_attention, layer_bases, layer_spectra,
     memberships, patch_grid, step_sizes, subspace_coherence)
 from ..models.merging import MergePlan, TokenMerger
 
@@ -146,6 +146,20 @@ def learning_curves(
     a.legend(['training', 'validation'], frameon=False)
     b.set(ylabel='validation error (%)', yscale='symlog', ylim=(0, 100))
     b.yaxis.set_major_formatter('{x:g}')
+    return fig
+
+# %% ../../nbs/62_plots.ipynb #9faa1c01
+def plot_history(
+    record, # CSV file of RecordLayers
+)->Figure:
+    "What was recorded, by epoch: a line for each layer."
+    columns = pd.read_csv(record, index_col='epoch').T
+    tables = {k: t.T for k, t in columns.groupby(columns.index.str.replace(r'_\d+$', '', regex=True), sort=False)}
+    fig, [axs] = new_figure(1, len(tables), w=3.8)
+    plot_by_layer(axs, tables.values())
+    for ax, k in zip(axs, tables):
+        ax.set_ylabel(LABELS[k])
+        ax.locator_params(axis='x', integer=True)
     return fig
 
 # %% ../../nbs/62_plots.ipynb #0bb7e85b

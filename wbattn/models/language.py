@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from fastcore.basics import patch
 from torch import Tensor, nn
-from ..numerics import check_option
-from .layers import Block, TimmModel, check_sizes, rename, second_half
+from ..numerics import check_option, check_value, whole
+from .layers import Block, TimmModel, rename, second_half
 from .transformer import block_halves
 from .zoo import register
 from ..ops.attention import CausalMSSA, CausalSoftmax
@@ -28,7 +28,9 @@ class ShortConv(nn.Conv1d):
     def __init__(self,
         dim:int,   # width d of a token
         size:int,  # tokens k that it spans, 2 or more
-    ): super().__init__(dim, dim, size, groups=dim, bias=False)
+    ):
+        check_value('conv', size, whole(2))
+        super().__init__(dim, dim, size, groups=dim, bias=False)
 
     def forward(self,
         x:Tensor,  # a text `b n d`
@@ -72,27 +74,30 @@ class WhiteBoxGPT(TimmModel):
         drop_rate:float=0.,              # dropout of the embedding
         **kwargs,                        # `mlp_*`: of the second half; others: of the operator, such as half_life
     ):
-        super().__init__()
-        check_sizes(embed_dim, num_heads, depth=depth, vocab_size=vocab_size)
+        super().__init__(embed_dim, num_heads, depth=depth, vocab_size=vocab_size)
         check_option(pos_embed in ('learned', 'none'), 'pos_embed', pos_embed, "'learned' or 'none'")
-        check_option(block_size >= (pos_embed == 'learned'), 'block_size', block_size,
-            "at least 1; with pos_embed='none' 0")
-        check_option(conv == 0 or conv >= 2, 'conv', conv, "0, or a number of at least 2")
-        if attn == 'tssa': kwargs['max_len'] = kwargs.get('max_len', block_size) or None
-        if mlp == 'mlp': kwargs['mlp_bias'] = bias
-        self.vocab_size = self.num_classes = vocab_size
-        self.block_size, self.embed_dim, self.num_features = block_size, embed_dim, embed_dim
-        self.wte = nn.Embedding(vocab_size, embed_dim)
+        right = block_size >= (pos_embed == 'learned')
+        check_option(right, 'block_size', block_size, "at least 1; with pos_embed='none' 0")
+        self.block_size, self.num_classes = block_size, vocab_size
+        self.wte, self.drop = nn.Embedding(vocab_size, embed_dim), nn.Dropout(drop_rate)
         self.wpe = nn.Embedding(block_size, embed_dim) if pos_embed == 'learned' else None
-        self.drop, norm = nn.Dropout(drop_rate), partial(nn.LayerNorm, eps=1e-5, bias=bias)
-        halves = block_halves(attn, mlp, embed_dim, num_heads, dict(qkv_bias=bias, proj_bias=bias) | kwargs,
-            causal_layers)
-        block = partial(Block, embed_dim, norm_layer=norm, init_values=init_values)
-        self.blocks, self.norm = nn.ModuleList([block(**halves(i)) for i in range(depth)]), norm(embed_dim)
-        self.apply(self._start)
-        for name, w in self.blocks.named_parameters():
-            if name.endswith(('attn.proj.weight', 'mlp.fc2.weight')): nn.init.normal_(w, std=0.02/(2*depth)**.5)
+        self._make_blocks(attn, mlp, bias, init_values, kwargs)
         self.conv = ShortConv(embed_dim, conv) if conv else None
+
+# %% ../../nbs/33b_language.ipynb #dcb74a1f
+@patch
+def _make_blocks(self:WhiteBoxGPT, attn, mlp, bias, init_values, kwargs):
+    "Blocks and the last norm, started as GPT-2's are"
+    if attn == 'tssa': kwargs['max_len'] = kwargs.get('max_len', self.block_size) or None
+    if mlp == 'mlp': kwargs['mlp_bias'] = bias
+    kwargs, norm = dict(qkv_bias=bias, proj_bias=bias) | kwargs, partial(nn.LayerNorm, eps=1e-5, bias=bias)
+    halves = block_halves(attn, mlp, self.embed_dim, self.num_heads, kwargs, causal_layers)
+    block = partial(Block, self.embed_dim, norm_layer=norm, init_values=init_values)
+    self.blocks = nn.ModuleList([block(**halves(i)) for i in range(self.depth)])
+    self.norm = norm(self.embed_dim)
+    self.apply(self._start)
+    for name, w in self.blocks.named_parameters():
+        if name.endswith(('attn.proj.weight', 'mlp.fc2.weight')): nn.init.normal_(w, std=0.02/(2*self.depth)**.5)
 
 # %% ../../nbs/33b_language.ipynb #643afeb7
 @patch(as_prop=True)
@@ -269,23 +274,26 @@ class WhiteBoxEncoder(TimmModel):
         drop_rate:float=0.,          # dropout, in [0, 1)
         **kwargs                     # `mlp_*`: of the second half, without `mlp_`; others: of the operator
     ):
-        super().__init__()
-        check_sizes(embed_dim, num_heads, vocab_size=vocab_size, max_len=max_len, num_classes=num_classes, depth=depth)
+        sizes = dict(vocab_size=vocab_size, max_len=max_len, num_classes=num_classes, depth=depth)
+        super().__init__(embed_dim, num_heads, documents=documents, **sizes)
         check_option(documents in (1, 2), 'documents', documents, '1 or 2')
-        self.vocab_size, self.max_len, self.documents, self.num_classes = vocab_size, max_len, documents, num_classes
-        self.embed_dim = self.num_features = self.head_hidden_size = embed_dim
         self.token_embed = nn.Embedding(vocab_size, embed_dim, padding_idx=0)
         self.pos_embed, self.drop = nn.Embedding(max_len, embed_dim), nn.Dropout(drop_rate)
         if attn == 'dmsa': kwargs.setdefault('rope', False)   # positions are learned, and padding has none
         if attn == 'eca': kwargs.setdefault('rank', min(20, embed_dim//num_heads))
-        halves, kind = block_halves(attn, mlp, embed_dim, num_heads, kwargs), Block if pre_norm else PostNormBlock
-        self.blocks = nn.ModuleList([kind(embed_dim, **halves(i)) for i in range(depth)])
-        for block in self.blocks:
-            for name in {'drop_path1', 'drop_path2'} & block._modules.keys():
-                setattr(block, name, nn.Dropout(drop_rate))
-        self.norm = nn.LayerNorm(embed_dim, eps=1e-6) if pre_norm else nn.Identity()
-        self.head = self._make_head(num_classes)
-        self.apply(self._start)
+        self._make_blocks(block_halves(attn, mlp, embed_dim, num_heads, kwargs), pre_norm, drop_rate)
+
+# %% ../../nbs/33b_language.ipynb #7032aa1f
+@patch
+def _make_blocks(self:WhiteBoxEncoder, halves, pre_norm, drop_rate):
+    "Blocks with dropout of what their halves add, the last norm and the head"
+    kind = Block if pre_norm else PostNormBlock
+    self.blocks = nn.ModuleList([kind(self.embed_dim, **halves(i)) for i in range(self.depth)])
+    for block in self.blocks:
+        for name in {'drop_path1', 'drop_path2'} & block._modules.keys(): setattr(block, name, nn.Dropout(drop_rate))
+    self.norm = nn.LayerNorm(self.embed_dim, eps=1e-6) if pre_norm else nn.Identity()
+    self.head = self._make_head(self.num_classes)
+    self.apply(self._start)
 
 # %% ../../nbs/33b_language.ipynb #ee381848
 @patch
@@ -299,7 +307,7 @@ def _make_head(self:WhiteBoxEncoder, num_classes):
 @patch
 def forward_features(self:WhiteBoxEncoder,
     ids:Tensor, # `b n`, whole numbers, 0 for padding
-)->tuple[Tensor, Tensor]: # tokens `b n d`; True for a symbol and False for padding `b n`
+)->tuple: # tokens `b n d`; True for a symbol and False for padding `b n`
     "Symbols, positions, blocks, norm."
     padding_mask = ids != 0
     sizes = None if padding_mask.all() else padding_mask.to(self.token_embed.weight.dtype)
@@ -310,7 +318,7 @@ def forward_features(self:WhiteBoxEncoder,
 # %% ../../nbs/33b_language.ipynb #f20ae41b
 @patch
 def forward_head(self:WhiteBoxEncoder,
-    x:tuple[Tensor, Tensor], # of `forward_features`; of two documents in turn, the batch is `(b 2)`
+    x:tuple, # of `forward_features`; of two documents in turn, the batch is `(b 2)`
     pre_logits:bool=False,   # stop before the head
 )->Tensor:                   # logits `b c`; before the head `b d`, or `b 4d` of two documents
     "The mean over what is no padding (zeros where there is no symbol at all), and the head."

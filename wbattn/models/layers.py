@@ -20,7 +20,7 @@ from ..numerics import check_option, check_value, whole
 # %% ../../nbs/30_layers.ipynb #54dc3f8c
 def stride_factors(
     patch_size:int, # side of a patch in pixels, >= 1
-)->list[int]:       # prime factors, largest first; `[1]` for patch size 1
+)->list:       # prime factors, largest first; `[1]` for patch size 1
     "Strides of the stem's convolutions: their product is the patch size."
     factors, s = [], 2
     while patch_size > 1:
@@ -43,7 +43,7 @@ def conv_norm(
 class PatchEmbed(nn.Module):
     "What all stems share: sizes, and the check of an image against them."
     def __init__(self,
-        img_size:int|tuple[int, int]=224, # nominal height and width; the forward takes any multiple of `patch_size`
+        img_size:int|tuple=224, # nominal height and width; the forward takes any multiple of `patch_size`
         patch_size:int=16,                # side of a patch in pixels
         in_chans:int=3,                   # channels of the image
         embed_dim:int=384,                # width of a token
@@ -55,25 +55,29 @@ class PatchEmbed(nn.Module):
         self.grid_size = self.grid_of(in_chans, *self.img_size)
         self.num_patches = math.prod(self.grid_size)
 
-    def grid_of(self,
-        c:int, # channels of an image
-        h:int, # its height
-        w:int, # its width
-    )->tuple[int, int]: # rows and columns of tokens
-        "The grid of an image; `ValueError` for one that doesn't fit."
-        p = self.patch_size
-        if c != self.in_chans: raise ValueError(f"expected {self.in_chans} channels, got {c}")
-        if min(h, w) < 1 or h % p or w % p:
-            raise ValueError(f"image size {h}x{w} must be a multiple of the patch size {p}")
-        return h // p, w // p
+# %% ../../nbs/30_layers.ipynb #e25d4527
+@patch
+def grid_of(self:PatchEmbed,
+    c:int, # channels of an image
+    h:int, # its height
+    w:int, # its width
+)->tuple:    # rows and columns of tokens
+    "The grid of an image; `ValueError` for one that doesn't fit."
+    p = self.patch_size
+    if c != self.in_chans: raise ValueError(f"expected {self.in_chans} channels, got {c}")
+    if min(h, w) < 1 or h % p or w % p:
+        raise ValueError(f"image size {h}x{w} must be a multiple of the patch size {p}")
+    return h // p, w // p
 
-    def forward(self,
-        x:Tensor, # images `b c h w`
-    )->tuple[Tensor, tuple[int, int]]: # tokens `b n d`, and the grid (rows, columns) with n = rows * columns
-        "The tokens of the images, and their grid."
-        check_option(x.dim() == 4, 'shape of images', tuple(x.shape), 'b c h w')
-        grid = self.grid_of(*x.shape[1:])
-        return self.tokens(x), grid
+# %% ../../nbs/30_layers.ipynb #da601801
+@patch
+def forward(self:PatchEmbed,
+    x:Tensor, # images `b c h w`
+)->tuple: # tokens `b n d`, and the grid (rows, columns) with n = rows * columns
+    "The tokens of the images, and their grid."
+    check_option(x.dim() == 4, 'shape of images', tuple(x.shape), 'b c h w')
+    grid = self.grid_of(*x.shape[1:])
+    return self.tokens(x), grid
 
 # %% ../../nbs/30_layers.ipynb #05e17464
 class ConvPatchEmbed(PatchEmbed):
@@ -123,7 +127,7 @@ class LinearPatchEmbed(PatchEmbed):
 class LearnedPositions(nn.Module):
     "A learned vector for each cell of a grid, and for the tokens in front of them."
     def __init__(self,
-        grid:tuple[int, int], # rows and columns
+        grid:tuple, # rows and columns
         dim:int,              # width of a token
         num_prefix:int=1,     # rows for tokens without a place (the class token), first
     ):
@@ -132,7 +136,7 @@ class LearnedPositions(nn.Module):
         self.table = nn.Parameter(torch.zeros(1, num_prefix + math.prod(grid), dim))
 
     def forward(self,
-        grid:tuple[int, int], # rows and columns
+        grid:tuple, # rows and columns
     )->Tensor:                # `1 m+n d`, the prefix first
         "The table for a grid, stretched where it isn't its own."
         if tuple(grid) == self.grid: return self.table
@@ -159,13 +163,6 @@ class Block(nn.Module):
         if mlp is not None: self.norm2 = norm_layer(dim)
         if mlp is not None and mlp_residual: self.ls2, self.drop_path2 = scale(), drop()
 
-    def forward(self,
-        x:Tensor,               # tokens `b n d`
-        sizes:Tensor|None=None, # how many tokens each row stands for `b n`
-    )->Tensor:                  # tokens `b n d`
-        "Both halves of the block."
-        return second_half(self, x + self.drop_path1(self.ls1(self.attn(self.norm1(x), sizes=sizes))))
-
 # %% ../../nbs/30_layers.ipynb #71c39a15
 def second_half(
     block:nn.Module, # a `Block`, or timm's
@@ -176,48 +173,49 @@ def second_half(
     y = block.mlp(block.norm2(x))
     return x + block.drop_path2(block.ls2(y)) if getattr(block, 'mlp_residual', True) else y
 
-# %% ../../nbs/30_layers.ipynb #cb3a42d5
-def check_sizes(
-    embed_dim, # width of a token
-    num_heads, # divides it
-    **sizes    # others
-):
-    "Refuse sizes that make no model."
-    for name, v in dict(embed_dim=embed_dim, num_heads=num_heads, **sizes).items():
-        check_value(name, v, whole(0 if name in ('num_classes', 'cls_attn_layers') else 1))
-    if embed_dim % num_heads: raise ValueError(f"embed_dim={embed_dim} must be divisible by num_heads={num_heads}")
+# %% ../../nbs/30_layers.ipynb #520279ac
+@patch
+def forward(self:Block,
+    x:Tensor,               # tokens `b n d`
+    sizes:Tensor|None=None, # how many tokens each row stands for `b n`
+)->Tensor:                  # tokens `b n d`
+    "Both halves of the block."
+    return second_half(self, x + self.drop_path1(self.ls1(self.attn(self.norm1(x), sizes=sizes))))
 
 # %% ../../nbs/30_layers.ipynb #28f1e6dd
 class TimmModel(nn.Module):
     "What timm asks of a model, as far as the answer is the same for all of ours."
     grad_checkpointing = False
     init_std = .02                  # of linear maps and tables at the start; None: PyTorch's own
-    no_decay = ('pos_embed.',)      # parameters whose names begin so take no weight decay
-    saved_args = ('num_classes',)   # what a checkpoint says of the model as it is now
+    no_decay = 'cls_token', 'pos_embed.'   # parameters whose names begin so take no weight decay
+    saved_args = 'num_classes', 'in_chans', 'img_size', 'global_pool'   # what a checkpoint says of the model as it is
     kwargs_filter = ()              # timm's words for pictures that the model doesn't take
     synonyms = {}                   # timm's word for an argument → ours
-    def get_classifier(self)->nn.Module:
-        "The head."
-        return self.head
-
-    def set_grad_checkpointing(self,
-        enable:bool=True, # False: keep everything
+    def __init__(self,
+        embed_dim:int, # width of a token
+        num_heads:int, # divides it
+        **sizes        # others: kept as attributes, as these two are
     ):
-        "Keep only the blocks' inputs for the backward pass."
-        self.grad_checkpointing = enable
+        super().__init__()
+        for name, v in dict(embed_dim=embed_dim, num_heads=num_heads, **sizes).items():
+            check_value(name, v, whole(0 if name in ('num_classes', 'cls_attn_layers') else 1))
+            setattr(self, name, v)
+        if embed_dim % num_heads: raise ValueError(f"embed_dim={embed_dim} must be divisible by num_heads={num_heads}")
+        self.num_features = self.head_hidden_size = embed_dim
 
-    def group_matcher(self,
-        coarse:bool=False, # timm's flag; there is one grouping
-    )->dict:               # patterns of names
-        "Parameter names by depth, for layer-wise learning rates."
-        return dict(stem=r'^(?:cls_token|pos_embed|patch_embed|token_embed|wte|wpe|conv)', blocks=r'^blocks\.(\d+)',
-            cls_attn_blocks=[(r'^cls_attn_blocks\.(\d+)', None), (r'^norm', (99999,))])
+# %% ../../nbs/30_layers.ipynb #2db25f73
+@patch
+def get_classifier(self:TimmModel)->nn.Module:
+    "The head."
+    return self.head
 
-    def checkpoint_filter(self,
-        state:dict, # weights from elsewhere
-    )->dict:        # the same under our names, fitted to this model
-        "What happens to weights before they are loaded."
-        return rename(state)
+@patch
+def group_matcher(self:TimmModel,
+    coarse:bool=False, # timm's flag; there is one grouping
+)->dict:               # patterns of names
+    "Parameter names by depth, for layer-wise learning rates."
+    return dict(stem=r'^(?:cls_token|pos_embed|patch_embed|token_embed|wte|wpe|conv)', blocks=r'^blocks\.(\d+)',
+        cls_attn_blocks=[(r'^cls_attn_blocks\.(\d+)', None), (r'^norm', (99999,))])
 
 # %% ../../nbs/30_layers.ipynb #e961e074
 def rename(
@@ -234,7 +232,21 @@ def rename(
         res[key] = tensor
     return res
 
+@patch
+def checkpoint_filter(self:TimmModel,
+    state:dict, # weights from elsewhere
+)->dict:        # the same under our names, fitted to this model
+    "What happens to weights before they are loaded."
+    return rename(state)
+
 # %% ../../nbs/30_layers.ipynb #f966b73b
+@patch
+def set_grad_checkpointing(self:TimmModel,
+    enable:bool=True, # False: keep everything
+):
+    "Keep only the blocks' inputs for the backward pass."
+    self.grad_checkpointing = enable
+
 @patch
 def _run(self:TimmModel, block, x, **kwargs):
     "One block, by gradient checkpointing where it is on."
@@ -283,7 +295,7 @@ def reset_classifier(self:TimmModel,
 
 # %% ../../nbs/30_layers.ipynb #583aa19c
 @patch
-def no_weight_decay(self:TimmModel)->set[str]:
+def no_weight_decay(self:TimmModel)->set:
     "Names of parameters without weight decay: positions, and what an operator names itself."
     names = {n for n, _ in self.named_parameters() if n.startswith(self.no_decay)}
     for name, m in self.blocks.named_modules():

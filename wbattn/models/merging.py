@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from .corrections import Correction, attend_merged, check_fit, load_correction, scored
 from .layers import second_half
 from .transformer import WhiteBoxTransformer
-from ..numerics import check_option, check_sizes, known, widen
+from ..numerics import check_option, check_sizes, check_value, known, widen
 
 # %% ../../nbs/36_merger.ipynb #a722dd1a
 @dataclass(frozen=True)
@@ -167,10 +167,10 @@ class MergeState:
         plan:MergePlan|None,      # of the rows of now; None: nothing merged
     )->'MergeState':
         "What is known one layer later."
-        if plan is None: return self if self.source is None else replace(self, flags=torch.zeros_like(self.flags))
-        source = plan if self.source is None else self.source.compose(plan)
-        there = None if self.sizes is None else (self.sizes > 0).float()          # padding is no merge
-        return MergeState(source, plan.sizes(self.sizes), plan.sizes(there) > 1.5)
+        if self.source is None: return self if plan is None else MergeState(plan, plan.sizes(), plan.sizes() > 1.5)
+        if plan is None: return replace(self, flags=torch.zeros_like(self.flags))
+        there = (self.sizes > 0).float()                                          # padding is no merge
+        return MergeState(self.source.compose(plan), plan.sizes(self.sizes), plan.sizes(there) > 1.5)
 
 # %% ../../nbs/36_merger.ipynb #8a3053b4
 _vit = ('patch_embed cls_token reg_token pos_embed pos_drop patch_drop norm_pre blocks norm attn_pool fc_norm '
@@ -199,7 +199,7 @@ def _arch(model):
 
 def _per_layer(r, depth):
     "Tokens to merge away in each layer"
-    rs = list(r) if isinstance(r, (list, tuple)) else [r]*depth
+    rs = [*r] if isinstance(r, (list, tuple)) else [r]*depth
     right = len(rs) == depth and all(isinstance(v, int) and v >= 0 for v in rs)
     check_option(right, 'r', r, f'a whole number ≥ 0, or a list of {depth}')
     return rs
@@ -224,14 +224,12 @@ class TokenMerger(nn.Module):
         metrics = ('keys', 'input') if type(attn) in scored else ('input',)
         check_option(metric in (None, *metrics), 'metric', metric, f'one of {metrics} for {type(attn).__name__}')
         if not callable(plan): known(plan, rules, 'plan must be a function or a known name, got')
-        by_tau = isinstance(tau, (int, float))
-        check_option(tau is None or by_tau and -1 <= tau <= 1, 'tau', tau, 'a cosine in [-1, 1]')
-        check_option(weigh_pool or not by_tau, 'weigh_pool', weigh_pool, 'True with tau, or padding would count')
+        if tau is not None: check_value('tau', tau, (lambda v: -1 <= v <= 1, 'a cosine in [-1, 1]'))
+        check_option(weigh_pool or tau is None, 'weigh_pool', weigh_pool, 'True with tau, or padding would count')
         self.model, self.rs, self.tau, self.weigh_pool = model, _per_layer(r, depth), tau, weigh_pool
-        self.metric, self.rule = metric or metrics[0], plan if callable(plan) else rules[plan][by_tau]
+        self.metric, self.rule = metric or metrics[0], plan if callable(plan) else rules[plan][tau is not None]
         if isinstance(correction, str):
-            is_file = Path(correction).is_file()
-            heads = getattr(attn, 'num_heads', 1)
+            is_file, heads = Path(correction).is_file(), getattr(attn, 'num_heads', 1)
             correction = load_correction(correction) if is_file else Correction(correction, heads, depth)
         check_fit(correction, attn, depth, _arch(model), self.rs)
         self.correction = correction.to(next(model.parameters()).device)

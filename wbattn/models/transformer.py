@@ -22,8 +22,7 @@ from ..ops.attention import ISTA, MSSA, ODL, SoftmaxAttention, XCA
 from ..ops.cbsa import CBSA
 from ..ops.eca import ECAttention
 from ..ops.tssa import TSSA
-from wbattn.models.layers import (Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed, TimmModel, check_sizes,
-    rename)
+from .layers import (Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed, TimmModel, rename)
 
 # %% ../../nbs/31_transformer.ipynb #c6bc8939
 attn_layers = dict(eca=ECAttention, tssa=TSSA, dmsa=DMSA, mssa=MSSA, cbsa=CBSA, softmax=SoftmaxAttention, xca=XCA)
@@ -66,37 +65,13 @@ def block_halves(
         return dict(attn=first, mlp=second, mlp_residual=not isinstance(second, ISTA))
     return halves
 
-# %% ../../nbs/31_transformer.ipynb #53369a99
-def _make_stem(stem, extra_convs, sizes, norm_layer):
-    "The stem of that name; `sizes` are image, patch, channels, width."
-    known(stem, ('conv', 'deep', 'linear'), 'unknown stem')
-    check_option(stem != 'linear' or not extra_convs, 'extra_convs', extra_convs, "0 with stem='linear'")
-    if stem == 'linear': return LinearPatchEmbed(*sizes, norm_layer=norm_layer)
-    return ConvPatchEmbed(*sizes, extra_convs=extra_convs, grid_convs=2*(stem == 'deep'))
-
-# %% ../../nbs/31_transformer.ipynb #61b07398
-def _make_positions(pos_embed, dim, grid, num_prefix):
-    "The positions of that name, for a grid."
-    known(pos_embed, ('fourier', 'learned', 'none'), 'unknown pos_embed')
-    if pos_embed == 'fourier': return PositionalEncodingFourier(dim=dim)
-    return LearnedPositions(grid, dim, num_prefix) if pos_embed == 'learned' else None
-
-# %% ../../nbs/31_transformer.ipynb #cd6972b2
-def _class_attention(layers, dim, num_heads, depth, norm_layer):
-    "Layers of class attention behind `depth` blocks."
-    layer = partial(ClassAttentionBlock, dim, num_heads, qkv_bias=True, eta=1. if depth <= 12 else 1e-5,
-        tokens_norm=True)
-    return nn.ModuleList([layer(norm_layer=norm_layer) for _ in range(layers)])
-
 # %% ../../nbs/31_transformer.ipynb #bd042023
 class WhiteBoxTransformer(TimmModel):
     "Stem, positions, blocks around any operator, class attention, head."
-    num_prefix_tokens, no_decay = 1, ('cls_token', 'pos_embed.')
-    saved_args = 'num_classes', 'in_chans', 'img_size', 'global_pool'
     def __init__(self,
         attn:str|Callable='eca',           # operator: a name in `attn_layers`, or a constructor
         mlp:str|Callable|None='none',      # second half of a block: a name in `mlp_layers`, or a constructor
-        img_size:int|tuple[int, int]=224,  # nominal size; the forward pass takes any multiple of `patch_size`
+        img_size:int|tuple=224,  # nominal size; the forward pass takes any multiple of `patch_size`
         patch_size:int=16,                 # side of a patch in pixels
         in_chans:int=3,                    # channels of the image
         num_classes:int=1000,              # 0: no head
@@ -115,41 +90,56 @@ class WhiteBoxTransformer(TimmModel):
         init_std:float|None=.02,           # of linear maps and tokens; None: PyTorch's own, standard normal tokens
         **kwargs                           # `mlp_*`: of the second half, without `mlp_`; others: of the operator
     ):
-        super().__init__()
-        check_sizes(embed_dim, num_heads, depth=depth, cls_attn_layers=cls_attn_layers, num_classes=num_classes)
-        self.embed_dim = self.num_features = self.head_hidden_size = embed_dim
-        self.depth, self.num_heads, self.num_classes, self.in_chans = depth, num_heads, num_classes, in_chans
+        super().__init__(embed_dim, num_heads, depth=depth, cls_attn_layers=cls_attn_layers, num_classes=num_classes)
         self.global_pool, self.init_std, self.cls_first = global_pool, init_std, cls_attn_layers == 0
-        self.patch_embed = _make_stem(stem, extra_convs, (img_size, patch_size, in_chans, embed_dim), norm_layer)
-        self.cls_token = nn.Parameter(torch.zeros(1, 1, embed_dim))
-        self.pos_embed = _make_positions(pos_embed, embed_dim, self.patch_embed.grid_size, int(self.cls_first))
+        self._make_tokens(stem, extra_convs, (img_size, patch_size, in_chans, embed_dim), pos_embed, norm_layer)
         halves = block_halves(attn, mlp, embed_dim, num_heads, kwargs)
-        block = partial(Block, embed_dim, norm_layer=norm_layer, drop_path=drop_path_rate, init_values=init_values)
-        self.blocks = nn.ModuleList([block(**halves(i)) for i in range(depth)])
-        self.cls_attn_blocks = _class_attention(cls_attn_layers, embed_dim, num_heads, depth, norm_layer)
-        self.norm, self.head_drop = norm_layer(embed_dim), nn.Dropout(drop_rate)
-        self.head = self._make_head(num_classes)
-        self.init_weights()
+        self._make_layers(halves, drop_path_rate, init_values, norm_layer, drop_rate)
 
-# %% ../../nbs/31_transformer.ipynb #302929d8
-pools = 'token', 'avg', 'all', ''
+# %% ../../nbs/31_transformer.ipynb #7a8b90a0
+@patch
+def _make_tokens(self:WhiteBoxTransformer, stem, extra_convs, sizes, pos_embed, norm_layer):
+    "Stem, class token and positions; `sizes` are image, patch, channels, width"
+    known(stem, ('conv', 'deep', 'linear'), 'unknown stem')
+    check_option(stem != 'linear' or not extra_convs, 'extra_convs', extra_convs, "0 with stem='linear'")
+    known(pos_embed, ('fourier', 'learned', 'none'), 'unknown pos_embed')
+    self.in_chans, dim = sizes[2:]
+    if stem == 'linear': self.patch_embed = LinearPatchEmbed(*sizes, norm_layer=norm_layer)
+    else: self.patch_embed = ConvPatchEmbed(*sizes, extra_convs=extra_convs, grid_convs=2*(stem == 'deep'))
+    self.cls_token, self.num_prefix_tokens, self.pos_embed = nn.Parameter(torch.zeros(1, 1, dim)), 1, None
+    if pos_embed == 'fourier': self.pos_embed = PositionalEncodingFourier(dim=dim)
+    if pos_embed == 'learned': self.pos_embed = LearnedPositions(self.patch_embed.grid_size, dim, int(self.cls_first))
+
+# %% ../../nbs/31_transformer.ipynb #537f6a50
+@patch
+def _make_layers(self:WhiteBoxTransformer, halves, drop_path, init_values, norm_layer, drop_rate):
+    "Blocks, layers of class attention behind them, norm and head"
+    dim = self.embed_dim
+    block = partial(Block, dim, norm_layer=norm_layer, drop_path=drop_path, init_values=init_values)
+    self.blocks = nn.ModuleList([block(**halves(i)) for i in range(self.depth)])
+    layer = partial(ClassAttentionBlock, dim, self.num_heads, qkv_bias=True, eta=1. if self.depth <= 12 else 1e-5,
+        tokens_norm=True, norm_layer=norm_layer)
+    self.cls_attn_blocks = nn.ModuleList([layer() for _ in range(self.cls_attn_layers)])
+    self.norm, self.head_drop, self.head = norm_layer(dim), nn.Dropout(drop_rate), self._make_head(self.num_classes)
+    self.init_weights()
 
 # %% ../../nbs/31_transformer.ipynb #282d7226
 @patch(as_prop=True)
-def feature_info(self:WhiteBoxTransformer)->list[dict]:
+def feature_info(self:WhiteBoxTransformer)->list:
     "What timm's feature extraction knows about each block."
     info = dict(num_chs=self.embed_dim, reduction=self.patch_embed.patch_size)
     return [dict(info, module=f'blocks.{i}') for i in range(self.depth)]
 
 # %% ../../nbs/31_transformer.ipynb #bc69c108
 @patch(as_prop=True)
-def img_size(self:WhiteBoxTransformer)->list[int]:
+def img_size(self:WhiteBoxTransformer)->list:
     "Nominal height and width."
     return list(self.patch_embed.img_size)
 
+# %% ../../nbs/31_transformer.ipynb #09d18177
 @patch
 def _make_head(self:WhiteBoxTransformer, num_classes):
-    known(self.global_pool, pools, 'unknown global_pool')
+    known(self.global_pool, ('token', 'avg', 'all', ''), 'unknown global_pool')
     return nn.Linear(self.num_features, num_classes) if num_classes > 0 else nn.Identity()
 
 # %% ../../nbs/31_transformer.ipynb #2f3a10e9
@@ -165,7 +155,7 @@ def init_weights(self:WhiteBoxTransformer):
 @patch
 def embed(self:WhiteBoxTransformer,
     x:Tensor, # images `b c h w`
-)->tuple[Tensor, tuple[int, int]]: # tokens as the first block gets them `b n d` (`b 1+n d` if `cls_first`); the grid
+)->tuple: # tokens as the first block gets them `b n d` (`b 1+n d` if `cls_first`); the grid
     "The stem and the positions."
     x, grid = self.patch_embed(x)
     if self.cls_first: x = self._add_cls(x)
@@ -229,12 +219,12 @@ def forward(self:WhiteBoxTransformer,
 @patch
 def forward_intermediates(self:WhiteBoxTransformer,
     x:Tensor,                          # images `b c h w`
-    indices:int|list[int]|None=None,   # which blocks: the last n, a list, or None for all
+    indices:int|list|None=None,   # which blocks: the last n, a list, or None for all
     norm:bool=False,                   # apply the model's last norm to each
     stop_early:bool=False,             # skip the blocks after the last one asked for
     output_fmt:str='NCHW',             # 'NCHW': `b d h w`; 'NLC': `b n d`
     intermediates_only:bool=False,     # return the list alone
-)->list[Tensor]|tuple[Tensor, list[Tensor]]: # final features and the blocks' outputs
+)->list|tuple: # final features and the blocks' outputs
     "The patch tokens after each block asked for."
     known(output_fmt, ('NCHW', 'NLC'), 'unknown output_fmt')
     take, last = feature_take_indices(len(self.blocks), indices)
@@ -245,15 +235,15 @@ def forward_intermediates(self:WhiteBoxTransformer,
         if i in take: outs.append((self.norm(x) if norm else x)[:, int(self.cls_first):])
     if output_fmt == 'NCHW': outs = [rearrange(o, 'b (h w) d -> b d h w', h=h, w=w) for o in outs]
     if intermediates_only: return outs
-    if self.cls_attn_blocks is not None: x = self.forward_cls(x)
+    if self.cls_attn_blocks is not None: x = self.forward_cls(x)   # unless timm cut it off
     return self._norm_tokens(x), outs
 
 # %% ../../nbs/31_transformer.ipynb #28008138
 @patch
 def prune_intermediate_layers(self:WhiteBoxTransformer,
-    indices:int|list[int]=1, # blocks to keep features of
+    indices:int|list=1, # blocks to keep features of
     **kwargs                 # `prune_norm`, `prune_head`, as timm's
-)->list[int]:                # the blocks kept for, counted from 0
+)->list:                # the blocks kept for, counted from 0
     "Cut away what the features asked for don't need (timm's `features_only`)."
     token = self.cls_token
     take = Xcit.prune_intermediate_layers(self, indices, **kwargs)

@@ -145,6 +145,7 @@ _later_sizes = dict(
 _later_zoo = {f'wb_{family}_{size}_patch16_224': _later[family] | _size(*row)
     for family, rows in _later_sizes.items() for size, row in rows.items()}
 _later_zoo['wb_cbt_digits_patch2_8'] = _later['cbt'] | _size(96, 4, 4, op=dict(side=2), **_small)
+_later_zoo['wb_crate_alpha_digits_patch2_8'] = _later['crate_alpha'] | _size(96, 4, 4, **_small, stem='conv')
 register(WhiteBoxTransformer, _later_zoo)
 
 # %% ../../nbs/32_models.ipynb #8625da5d
@@ -182,7 +183,7 @@ def count_flops(): # for a `with` block; `get_total_flops()` tells
 # %% ../../nbs/32_models.ipynb #ab529661
 def macs(
     model:nn.Module,                      # in evaluation mode; on the meta device it costs nothing
-    img_size:int|tuple[int, int]|None=None, # None: the model's nominal size
+    img_size:int|tuple|None=None, # None: the model's nominal size
 )->int:                                   # of one image
     "Multiply-adds of matrix products and convolutions in a forward pass."
     size = to_2tuple(img_size or model.patch_embed.img_size)

@@ -8,7 +8,7 @@ __all__ = ['sketch', 'cholesky_basis', 'ridge_solve', 'ridge_project', 'projecto
 # %% ../../nbs/14_basis.ipynb #da171e38
 import torch
 from torch import Tensor
-from ..numerics import mix64, no_autocast, shift_right, splitmix64, widen
+from ..numerics import check_option, mix64, no_autocast, shift_right, splitmix64, widen
 
 # %% ../../nbs/14_basis.ipynb #83fda611
 def sketch(
@@ -53,9 +53,7 @@ def pooled_sketch(
 )->Tensor:                           # `b n r`: the sums of `sizes` consecutive rows of Ω
     "The sketch of tokens that stand for several: each takes the sum of its rows of Ω."
     counts = sizes.round().long()
-    if (counts < 0).any() or (counts != sizes).any():
-        low, high = sizes.min().item(), sizes.max().item()
-        raise ValueError(f'sizes must be whole numbers ≥ 0, got values from {low} to {high}')
+    check_option((counts >= 0).all() and (counts == sizes).all(), 'sizes', sizes, 'whole numbers ≥ 0')
     ends = counts.cumsum(-1)
     rows = cached_sketch(int(ends.max()), r, seed, sizes.device, torch.float64)
     total = torch.cat([rows.new_zeros(1, r), rows.cumsum(0)])
@@ -63,12 +61,6 @@ def pooled_sketch(
 
 # %% ../../nbs/14_basis.ipynb #91852c62
 next_to_nothing = 1e-24   # squared length below which a column counts as zero (F.normalize's 1e-12, squared)
-
-def check_eps(
-    eps:float,   # ridge
-):
-    "Raise `ValueError` unless the ridge is a number ≥ 0."
-    if not eps >= 0: raise ValueError(f'the ridge eps must be ≥ 0, got {eps}')
 
 # %% ../../nbs/14_basis.ipynb #020f6181
 def _precision(device_type):
@@ -96,7 +88,7 @@ def cholesky_basis(
     eps:float=1e-2,  # ridge ε ≥ 0, added to the Gram matrix of the normalised columns
 )->Tensor:           # Q `... d r`, orthonormal columns as ε → 0; float32 or better
     "Basis of the columns of `Y` by a Cholesky factor of their Gram matrix (ECA A.3, Algorithm 4)."
-    check_eps(eps)
+    check_option(eps >= 0, 'eps', eps, 'a ridge ≥ 0')
     with no_autocast(Y):
         Y = widen(Y)
         Y = Y / Y.norm(dim=-2, keepdim=True).clamp_min(next_to_nothing**0.5)
@@ -112,7 +104,7 @@ def ridge_gram(
     eps:float,   # ridge ε ≥ 0
 )->Tensor:       # `... r r`
     "YᵀY + ε·diag(YᵀY) in the type of the sketch; a column of next to nothing counts as tiny."
-    check_eps(eps)
+    check_option(eps >= 0, 'eps', eps, 'a ridge ≥ 0')
     M = gram(Y)
     return M + eps * torch.diag_embed(M.diagonal(dim1=-2, dim2=-1).clamp_min(next_to_nothing))
 
@@ -145,8 +137,7 @@ def ridge_project(
     eps:float=1e-2,  # ridge ε ≥ 0
 )->Tensor:           # QQᵀX `... d m`
     "QQᵀX = Y(YᵀY + ε·diag(YᵀY))⁻¹YᵀX without forming Q (ECA A.3 and B.1)."
-    if Y.shape[-2] != X.shape[-2]:
-        raise ValueError(f'Y and X must have equally many rows, got Y: {tuple(Y.shape)} and X: {tuple(X.shape)}')
+    check_option(Y.shape[-2] == X.shape[-2], 'shapes', (Y.shape, X.shape), 'equally many rows in Y and X')
     return project_rows(X.mT, Y, eps).mT
 
 # %% ../../nbs/14_basis.ipynb #fc477003

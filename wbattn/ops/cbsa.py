@@ -15,10 +15,11 @@ from ..numerics import check_option, check_sizes, log_sizes, no_autocast, refuse
 from .attention import ProjectedAttention
 
 # %% ../../nbs/17_cbsa.ipynb #61873542
-def _cells(n, m, like):
-    "Weights `n m` that average n places into m cells"
+def _cells(n, m, like, of=None):
+    "Weights `n m` that average n places into m cells, or `b n m`: the first `of: b 1 1` of them"
     place, cell = torch.arange(n, device=like.device)[:, None], torch.arange(m, device=like.device)
-    start, end = cell*n // m, -(-(cell + 1)*n // m)
+    of = n if of is None else of
+    start, end = cell*of // m, -(-(cell + 1)*of // m)
     return ((place >= start) & (place < end)).to(like.dtype) / (end - start)
 
 # %% ../../nbs/17_cbsa.ipynb #1626bc0f

@@ -226,6 +226,7 @@ def membership(self:DMSA,
     "How much each token belongs to each head: a sigmoid, or thresholded over tokens."
     return self._gates(x, sizes, positions)[0].to(x.dtype)
 
+# %% ../../nbs/16_dmsa.ipynb #1a63a531
 @patch
 def mask(self:DMSA,
     x:Tensor,                    # tokens `b n d`

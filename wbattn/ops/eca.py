@@ -184,7 +184,7 @@ def _omega(self:_Sketched, x, sizes=None, omega=None):
     check_tokens(x, self.dim)
     shape, dtype = (x.shape[1], self.rank), widen(x[:0]).dtype
     if omega is not None:
-        check_option(omega.shape in (shape, (len(x), *shape)), 'omega', omega.shape,
+        check_option(omega.shape[-2:] == shape and omega.shape[:-2] in ((), x.shape[:1]), 'omega', omega.shape,
             f'n r = {shape}, or one for each sample')
         return omega
     if sizes is None: return cached_sketch(*shape, self.seed, x.device, dtype)

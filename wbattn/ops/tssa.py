@@ -224,6 +224,7 @@ def half_life(self:CausalTSSA)->Tensor|None:
     "Half-lives in tokens `h`; None: the published operator."
     return self.log_half_life.exp2() if self.learned else self._half_life
 
+# %% ../../nbs/18_causal.ipynb #b210fc88
 @patch
 def _biases(self:CausalTSSA, start, end):
     if self.bias is None: return None

@@ -12,7 +12,6 @@ import argparse, ast, functools, inspect, os, re, shlex, signal, sys, warnings
 from pathlib import Path
 from pkgutil import resolve_name
 from types import SimpleNamespace
-from fastcore.basics import listify
 from fastcore.meta import delegates
 from fastcore.script import anno_parser
 
@@ -50,16 +49,18 @@ def option_parser(
     return parser
 
 # %% ../../nbs/76_cli.ipynb #b61605da
-def _given(parser, func, name):
+def _given(parser, func):
     "The arguments of a function, from the command line."
-    params, typed = inspect.signature(func).parameters, vars(parser.parse_args())
-    given = {k: v for k, v in typed.items() if k in params}
+    params = inspect.signature(func).parameters
+    given = {k: v for k, v in vars(parser.parse_args()).items() if k in params}
     for k, v in given.items():
         if v and params[k].annotation is dict: given[k] = key_values(' '.join(v))
-    if 'command' in params: given['command'] = shlex.join([name, *sys.argv[1:]])
+    if 'command' in params: given['command'] = shlex.join([parser.prog, *sys.argv[1:]])
     return given
 
 # %% ../../nbs/76_cli.ipynb #6fbcfb55
+def _stop(number, frame): raise KeyboardInterrupt(number)
+
 def command(
     func,         # what to do; its signature is the command line
     name,         # of the command
@@ -71,9 +72,9 @@ def command(
         parser = option_parser(func, name, examples)
         warnings.filterwarnings('ignore', message='.*torch.jit.script.*') # from a library we use, about itself
         warnings.showwarning = lambda message, *args, **kwargs: print(f'{name}: {message}', file=sys.stderr)
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        try: result = func(**_given(parser, func, name))
-        except KeyboardInterrupt: sys.exit(128 + signal.SIGINT)
+        signal.signal(signal.SIGTERM, _stop)
+        try: result = func(**_given(parser, func))
+        except KeyboardInterrupt as e: sys.exit(128 + (*e.args, signal.SIGINT)[0])
         except (ValueError, OSError) as e:
             if 'WBATTN_DEBUG' in os.environ: raise
             why = re.sub(r'Exception occured in .*\n\s*', '', str(e))     # fastai's, before what a callback raised
@@ -84,20 +85,15 @@ def command(
     return run
 
 # %% ../../nbs/76_cli.ipynb #daedb9ec
-_paths = dict(checkpoint='weights', finetune='weights', image='picture', images='picture') # what is where
-
 def checked(
     given, # option → value
 )->SimpleNamespace:
-    "The options as attributes; an error for a value that makes no sense, and for what isn't there."
-    values = {k: v for k, v in given.items() if v is not None}
-    for k in values.keys() & _paths.keys():
-        for path in listify(values[k]):
-            if not Path(path).exists(): raise FileNotFoundError(f"no {_paths[k]} here: {str(path)!r} doesn't exist")
+    "The options as attributes; an error for a value that makes no sense."
     from wbattn.numerics import check_value, one_of, whole   # load PyTorch, and help doesn't wait for it
-    rules = dict.fromkeys(('threads', 'topk', 'seeds'), whole()) | dict(
-        seed=whole(0, 2**32 - 1), part=one_of('valid', 'test'), amp=one_of('auto', 'bf16', 'fp16', 'none'))
-    for k in values.keys() & rules.keys(): check_value(k, values[k], rules[k])
+    rules = dict(threads=whole(), topk=whole(), seeds=whole(), seed=whole(0, 2**32 - 1),
+        part=one_of('valid', 'test'), amp=one_of('auto', 'bf16', 'fp16', 'none'))
+    for k, rule in rules.items():
+        if given.get(k) is not None: check_value(k, given[k], rule)
     return SimpleNamespace(**given)
 
 # %% ../../nbs/76_cli.ipynb #4f046020
@@ -111,8 +107,7 @@ def done_by(
         def run(*args, **kwargs):
             given = signature.bind(*args, **kwargs)
             given.apply_defaults()
-            options = checked(given.arguments)          # before the worker's module is imported
-            return resolve_name(worker)(options)
+            return resolve_name(worker)(checked(given.arguments))
         return run
     return decorate
 

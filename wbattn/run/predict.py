@@ -6,7 +6,8 @@
 __all__ = ['token_probs', 'generate', 'stream_text']
 
 # %% ../../nbs/75_predict.ipynb #c1fba057
-import inspect, math, time, torch, warnings
+import math, time, torch, warnings
+import pandas as pd
 from contextlib import suppress
 from pathlib import Path
 from matplotlib.figure import Figure
@@ -17,12 +18,13 @@ from typing import Iterator
 from fastai.data.core import DataLoaders
 from fastai.data.transforms import get_image_files
 from fastcore.basics import listify
-from ..data import check_options, dls_args, get_dls, read_image, real_accuracy, real_labels
+from ..data import dls_args, get_dls, read_image, real_accuracy
 from ..data.text import get_vocab
-from ..look import RECORDS, MissingQuantity, explain, membership_maps, merge_figure
+from wbattn.look import (RECORDS, MissingQuantity, class_probabilities, explain, membership_maps, merge_figure,
+    new_figure)
 from ..models.merging import TokenMerger
-from ..numerics import SHARE, check_value, known, whole
-from .runs import as_given, pick_device, predictions, read_pretrained, save_figure, scores
+from ..numerics import SHARE, check_option, check_value, whole
+from .runs import as_given, predictions, read_pretrained, save_figure, scores
 from ..train.callbacks import amp_mode
 from ..train.checkpoint import versions, write_json
 from ..train.learner import check_model, task_of
@@ -32,23 +34,27 @@ def open_pretrained(
     o, # options, see evaluate_run, predict_images, explain_run
 )->nn.Module:
     "The model that the options name, on its device."
-    return read_pretrained(o.checkpoint, o.arch, o.model, o.cfg, pick_device(o.device))
+    return read_pretrained(o.checkpoint, o.arch, o.model, o.cfg, o.device)
 
 # %% ../../nbs/75_predict.ipynb #55639faf
 def image_files(
     paths, # files and folders
 )->list:   # of paths
     "All pictures named, in order."
-    files = [f for p in map(Path, paths) for f in (sorted(get_image_files(p)) if p.is_dir() else [p])]
-    if not files:
-        raise FileNotFoundError(f"no pictures in {', '.join(map(str, paths))}; expected files such as .jpg, .jpeg, .png")
-    return files
+    files = []
+    for p in map(Path, paths):
+        if not p.exists(): raise FileNotFoundError(f"no picture here: {str(p)!r} doesn't exist")
+        files += sorted(get_image_files(p)) if p.is_dir() else [p]
+    if files: return files
+    raise FileNotFoundError(f"no pictures in {', '.join(map(str, paths))}; expected files such as .jpg, .jpeg, .png")
 
 # %% ../../nbs/75_predict.ipynb #1d7e948c
 def picture_transform(
-    model:nn.Module, # whose `pretrained_cfg` decides
-):                   # function from a picture (file, PIL image, pixels) to a tensor `c h w`
+    model, # whose `pretrained_cfg` decides
+):         # function from a picture (file, PIL image, pixels) to a tensor `c h w`
     "How a picture is prepared for a model, as for its evaluation."
+    if hasattr(model, 'vocab_size'):
+        raise ValueError(f"{str(model.path)!r} holds {model.pretrained_cfg['architecture']}, which reads no pictures")
     config = resolve_model_data_config(model)
     transform, mode = create_transform(**config), 'L' if config['input_size'][0] == 1 else 'RGB'
     return lambda o: transform(read_image(o, mode))
@@ -66,19 +72,21 @@ def part_index(
 
 # %% ../../nbs/75_predict.ipynb #237d8d26
 def evaluation_dls(
-    model:nn.Module, # see read_pretrained
-    o,               # options, see evaluate_run
+    model, # see read_pretrained
+    o,     # options, see evaluate_run
 )->DataLoaders:
     "Data for a model, prepared as it was trained."
-    data, given = o.data or model.run.get('data'), as_given(o, ['data_dir', 'download', 'num_workers']) | (o.cfg or {})
+    data, run = o.data or model.run.get('data'), model.run
     if data is None:
         raise ValueError(f"{str(model.path)!r} doesn't say what it was trained on; name a data set with data")
-    check_options(data, given)
-    device, takes, config = next(model.parameters()).device, dls_args(data), resolve_model_data_config(model)
+    config, takes = resolve_model_data_config(model), dls_args(data)
     size = config.pop('input_size')[1:]
-    if data == model.run.get('data'): config = model.run['recipe']['data'] | model.run['data_kwargs']
-    kwargs = {k: v for k, v in (config | dict(img_size=size) | given).items() if k in takes}
-    return get_dls(data, device=device, bs=1, val_bs=o.bs or 128, **kwargs) # bs: of training, which doesn't happen
+    if data == run.get('data'): config = run['recipe']['data'] | run['given']
+    config = {k: v for k, v in (config | dict(img_size=size)).items() if k in takes}
+    given = as_given(o, ['data_dir', 'download', 'num_workers']) | (o.cfg or {})
+    device = next(model.parameters()).device
+    fixed = dict(device=device, bs=1, val_bs=o.bs or 128) # bs: of training, which doesn't happen
+    return get_dls(data, **config | given | fixed)
 
 # %% ../../nbs/75_predict.ipynb #b761f1e6
 def confusion_figure(
@@ -88,65 +96,50 @@ def confusion_figure(
 )->Figure:
     "Where images of each class (rows) end up, as a share of the class."
     side = min(2.5 + 0.28*len(names), 9)
-    fig = Figure(figsize=(side + 1, side), layout='constrained', facecolor='white')
-    ConfusionMatrixDisplay.from_predictions(y, pred, labels=range(len(names)), display_labels=list(names),
-        normalize='true',
-        ax=fig.subplots(), include_values=False, cmap='cividis', xticks_rotation='vertical', im_kw=dict(vmin=0, vmax=1))
-    if len(names) > 40: fig.axes[0].set(xticks=[], yticks=[])
+    fig, [[ax]] = new_figure(w=side + 1, h=side)
+    ConfusionMatrixDisplay.from_predictions(y, pred, labels=range(len(names)), display_labels=names, normalize='true',
+        ax=ax, include_values=False, cmap='cividis', xticks_rotation='vertical', im_kw=dict(vmin=0, vmax=1))
+    if len(names) > 40: ax.set(xticks=[], yticks=[])
     return fig
 
 # %% ../../nbs/75_predict.ipynb #0499c0e0
 def merged(
-    model:nn.Module, # a model
-    given:dict|None, # arguments of `TokenMerger`; None: as it is
+    model, # a model
+    given, # arguments of `TokenMerger`; None: as it is
 )->nn.Module:
     "The model, or a merger around it."
     if given is None: return model
-    for k in given: known(k, list(inspect.signature(TokenMerger).parameters)[1:], "merging has no")
     try: return TokenMerger(model, **given).eval()
     except TypeError as e: raise ValueError(f"merge={given}: {e}") from None
 
-@torch.no_grad()
-def _token_counts(merger, dl):
-    "Tokens after each layer, for the first batch"
-    x = next(iter(dl))[0].as_subclass(Tensor)
-    return merger.trace(x.to(next(merger.parameters()).device)).counts
-
 # %% ../../nbs/75_predict.ipynb #e083129b
+@torch.no_grad()
 def run_eval(
     o, # options, see evaluate_run
 )->dict:
     "Evaluate the model that a run left, or that others published."
     model = open_pretrained(o)
-    dls, device = evaluation_dls(model, o), next(model.parameters()).device
-    out = model.path.parent if o.out is None else o.out
+    dls = evaluation_dls(model, o)
     check_model(task_of(dls), lambda k, v: v if k == 'img_size' else getattr(model, k, v))
     dl, merger = dls.loaders[part_index(dls, o.part)], merged(model, o.merge)
-    p = predictions(merger, dl, amp_mode(o.amp, device))
-    res = dict(data=dls.name, part=o.part) | scores(p, dls) | dict(images_per_s=round(len(p['y'])/p['seconds'], 1))
-    if o.merge: res |= dict(merge=o.merge, tokens_by_layer=_token_counts(merger, dl))
-    if dls.name == 'imagenet' and len(dls.vocab) == 1000:
-        res['real'] = real_accuracy(p['top'][:, 0], real_labels(dl.dataset))
-    if not out: return res
-    Path(out).mkdir(parents=True, exist_ok=True)
-    write_json(Path(out)/f'evaluation-{o.part}.json', res | dict(checkpoint=str(model.path), versions=versions()))
-    if 'tokens' not in res:
-        save_figure(confusion_figure(p['y'], p['top'][:, 0], dls.vocab), Path(out)/f'confusion-{o.part}.png')
+    p = predictions(merger, dl, amp_mode(o.amp, dls.device))
+    y, pred = p['y'], p['top'][:, 0]
+    res = dict(data=dls.name, part=o.part) | scores(p, dls) | dict(images_per_s=round(len(y)/p['seconds'], 1))
+    if o.merge: res |= dict(merge=o.merge, tokens_by_layer=merger.trace(dl.one_batch()[0].as_subclass(Tensor)).counts)
+    if dls.name == 'imagenet' and len(dls.vocab) == 1000: res['real'] = real_accuracy(pred, dl.dataset)
+    if o.out == '': return res
+    out = Path(o.out or model.path.parent)
+    out.mkdir(parents=True, exist_ok=True)
+    write_json(out/f'evaluation-{o.part}.json', res | dict(checkpoint=str(model.path), versions=versions()))
+    if 'tokens' not in res: save_figure(confusion_figure(y, pred, dls.vocab), out/f'confusion-{o.part}.png')
     return res
 
 # %% ../../nbs/75_predict.ipynb #d0407460
-def _picture_model(o):
-    "A model of pictures."
-    model = open_pretrained(o)
-    arch = model.pretrained_cfg['architecture']
-    if arch.startswith(('wb_gpt_', 'wb_lra_')):
-        raise ValueError(f"{str(model.path)!r} holds {arch}, which reads no pictures")
-    return model
-
-def _likeliest(ps, names, k):
-    "Names and probabilities of the likeliest classes."
-    ps, classes = (o.tolist() for o in ps.topk(min(k, len(ps))))
-    return [(names[c] if names else str(c), p) for p, c in zip(ps, classes)]
+def _likeliest(model, x, k):
+    "Names and probabilities of the likeliest classes of a picture."
+    ps = class_probabilities(model, x)[0].tolist()
+    names = model.pretrained_cfg.get('label_names') or map(str, range(len(ps)))
+    return [*pd.Series(ps, names).nlargest(k).items()]
 
 # %% ../../nbs/75_predict.ipynb #044f8f1a
 @torch.no_grad()
@@ -154,17 +147,17 @@ def run_predict(
     o, # options, see predict_images
 )->list:
     "What a trained model sees in pictures."
-    files, model, rows = image_files(listify(o.images)), _picture_model(o), []
+    files, model, rows = image_files(listify(o.images)), open_pretrained(o), []
     transform, device = picture_transform(model), next(model.parameters()).device
-    names = model.pretrained_cfg.get('label_names')
     for f in files:
         try: x = transform(f)[None].to(device)
         except (ValueError, OSError) as e:
             warnings.warn(f'skipped: {e}')
             continue
-        rows.append(dict(image=str(f), classes=_likeliest(model(x)[0].float().softmax(-1).cpu(), names, o.topk)))
+        classes = _likeliest(model, x, o.topk)
+        rows.append(dict(image=str(f), classes=classes))
         with suppress(MissingQuantity):
-            png, title = f'{len(rows):04}-{f.stem}.png', '{}: {:.1%}'.format(*rows[-1]['classes'][0])
+            png, title = f'{len(rows):04}-{f.stem}.png', '{}: {:.1%}'.format(*classes[0])
             if o.out: save_figure(membership_maps(model, x, layers=-1, titles=[title]), Path(o.out)/png)
     if not rows: raise ValueError("none of the pictures can be read")
     return rows
@@ -176,7 +169,7 @@ def run_explain(
     "A report of what a model does with a picture."
     file, *more = image_files([o.image])
     if more: raise ValueError(f"{str(o.image)!r} holds {1 + len(more)} pictures; a report explains one")
-    model = _picture_model(o)
+    model = open_pretrained(o)
     run, x = model.path.parent, picture_transform(model)(file)
     out = Path(o.out or run/f'explain-{file.stem}.html')
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -192,28 +185,17 @@ def token_probs(
     topp:float|None=None,  # the likeliest that together hold this probability, in (0, 1]; None: all
 ):                         # probabilities `b v`
     "What the next token is drawn from."
+    check_option(0 <= temperature < math.inf, 'temperature', temperature, 'a number of at least 0')
+    for k, v, rule in (('topk', topk, whole()), ('topp', topp, SHARE)):
+        if v is not None: check_value(k, v, rule)
     if temperature == 0: topk, temperature = 1, 1.
     p, order = (logits.float()/temperature).softmax(-1).sort(dim=-1, descending=True, stable=True)
     if topp is not None: p = p*(p.cumsum(-1) - p < topp)          # what comes before it holds less than p
     if topk is not None: p[:, topk:] = 0
     return torch.zeros_like(p).scatter(-1, order, p/p.sum(-1, keepdim=True))
 
-# %% ../../nbs/75_predict.ipynb #abc3fc66
-@torch.no_grad()
-def _next_tokens(model, ids, n, draw):
-    "The new tokens, one step after the other"
-    most = model.max_seq_len or 0
-    logits, state = model.prefill(ids[:, -most:])
-    for _ in range(n):
-        new = draw(logits)
-        yield new
-        ids = torch.cat([ids, new[:, None]], 1)[:, -(most or 1):]             # what a window needs, and no more
-        full = 0 < most <= int(state.seen[0])
-        logits, state = model.prefill(ids[:, -max(1, most//2):]) if full else model.step(new.to(logits.device), state)
-
 # %% ../../nbs/75_predict.ipynb #244c6394
-_temperature = (lambda v: 0 <= v < math.inf), 'a number of at least 0'
-
+@torch.no_grad()
 def generate(
     model,                     # a `WhiteBoxGPT` in evaluation mode
     ids,                       # prompts `b n`
@@ -224,15 +206,17 @@ def generate(
     seed:int|None=None,        # of what is drawn; None: another every time
 )->Iterator:                   # new tokens `b`, as they are made
     "Go on with texts; where a model's tables are full, it forgets the older half."
-    for k, v, rule in (('topk', topk, whole()), ('topp', topp, SHARE), ('temperature', temperature, _temperature)):
-        if v is not None: check_value(k, v, rule)
     if not ids.shape[1]: raise ValueError("the prompt is empty; a model needs at least one token to go on from")
-    rng = torch.Generator()
+    rng, most, ids = torch.Generator(), model.max_seq_len or 0, ids.cpu()
     rng.seed() if seed is None else rng.manual_seed(seed)
-    def draw(logits):
-        p = token_probs(logits, temperature, topk, topp).cpu()
-        return torch.multinomial(p, 1, generator=rng)[:, 0]
-    return _next_tokens(model, ids.cpu(), n, draw)
+    logits, state = model.prefill(ids[:, -most:])
+    for _ in range(n):
+        new = torch.multinomial(token_probs(logits, temperature, topk, topp).cpu(), 1, generator=rng)
+        yield new[:, 0]
+        ids = torch.cat([ids, new], 1)[:, -(most or 1):]                      # what a window needs, and no more
+        full = 0 < most <= int(state.seen[0])
+        again = ids[:, -max(1, most//2):]
+        logits, state = model.prefill(again) if full else model.step(new[:, 0].to(logits.device), state)
 
 # %% ../../nbs/75_predict.ipynb #2b4f5fe4
 def _pieces(tokens, vocab):
@@ -261,23 +245,16 @@ def stream_text(
         yield piece
         if stop and stop in text: return
 
-# %% ../../nbs/75_predict.ipynb #03faafe5
-def open_language_model(
-    o,       # options, see generate_run
-)->tuple:    # model in evaluation mode, vocabulary
-    "A language model and its vocabulary."
-    model = read_pretrained(o.checkpoint, o.arch, o.model, device=pick_device(o.device))
-    if not hasattr(model, 'prefill'): raise ValueError(f'{o.checkpoint!r} holds a model that writes no text')
-    return model, get_vocab('bytes' if model.vocab_size == 256 else 'gpt2')
-
 # %% ../../nbs/75_predict.ipynb #f7c29585
 def run_generate(
     o,       # options, see generate_run
 )->dict:     # text; tokens; tokens_per_s
     "Go on with a text, shown as it is made."
-    (model, vocab), text, start = open_language_model(o), o.prompt, time.perf_counter()
-    drawing = {k: getattr(o, k) for k in ('temperature', 'topk', 'topp', 'seed')}
+    model = read_pretrained(o.checkpoint, o.arch, o.model, device=o.device)
+    if not hasattr(model, 'prefill'): raise ValueError(f'{o.checkpoint!r} holds a model that writes no text')
+    vocab, text, start = get_vocab('bytes' if model.vocab_size == 256 else 'gpt2'), o.prompt, time.perf_counter()
     print(text, end='')
+    drawing = {k: getattr(o, k) for k in ('temperature', 'topk', 'topp', 'seed')}
     for piece in stream_text(model, vocab, text, n=o.tokens, **drawing):
         print(piece, end='', flush=True)
         text += piece

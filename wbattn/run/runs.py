@@ -10,20 +10,22 @@ import math, os, sys, time
 import torch, torch.nn.functional as F
 from argparse import Namespace
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from dataclasses import asdict, replace
 from filelock import FileLock, Timeout
 from functools import partial
 from pathlib import Path
 from safetensors.torch import load_file
+from timm import is_model
 from torch import Tensor, nn
 from torch.amp import autocast
+from types import SimpleNamespace
 from fastai.data.core import DataLoaders
 from fastai.learner import Learner
 from fastai.torch_core import num_distrib, rank_distrib, set_seed
 from ..data import dls_args, get_dls
 from ..look import RECORDS, RecordLayers, learning_curves, plot_history
-from ..models import create, published, save_model
+from ..models import create, list_models, published, save_model
+from ..models.zoo import check_fits
 from ..numerics import known
 from wbattn.train.checkpoint import (CSVLog, Checkpoint, atomic_write, load_checkpoint, read_json, read_log, versions,
     write_json)
@@ -44,9 +46,8 @@ def pick_device(
     return found
 
 # %% ../../nbs/74_runs.ipynb #d9a55f78
-RUN_FILES = ('model.safetensors', 'config.json', 'log.csv', 'summary.json', 'recipe.json', 'checkpoint.pt',
-    'best.pt', 'curves.png',
-             *RECORDS, 'layer_rates.png', 'step_sizes.png', 'sparsity.png')
+RUN_FILES = ('model.safetensors', 'config.json', 'log.csv', 'summary.json', 'recipe.json', 'checkpoint.pt', 'best.pt',
+             'curves.png', *RECORDS, 'layer_rates.png', 'step_sizes.png', 'sparsity.png')
 
 def check_run_dir(
     out:Path,         # the run directory
@@ -76,35 +77,37 @@ def run_dir(
         if not resume: check_run_dir(out, overwrite)
         for f in RUN_FILES if overwrite else (): (out/f).unlink(missing_ok=True)
         yield
-    (out/'.lock').unlink(missing_ok=True)
+        (out/'.lock').unlink(missing_ok=True) # while it is ours: once released, it may be another run's
 
 # %% ../../nbs/74_runs.ipynb #a5d6dc40
 def _contents(path):
-    "Weights; and as far as it is told, architecture, arguments, preparation of pictures, and the run."
-    config, summary, untold = path.with_name('config.json'), path.with_name('summary.json'), (None, {}, {}, {})
+    "Weights, and what is known of them: architecture, arguments, preparation of pictures, and the run; or nothing."
     if path.suffix == '.safetensors':
-        if not config.is_file(): return load_file(path), *untold
+        config, summary = path.with_name('config.json'), path.with_name('summary.json')
+        if not config.is_file(): return load_file(path), {}
         c, run = read_json(config), read_json(summary) if summary.is_file() else {}
-        return load_file(path), c['architecture'], c['model_args'], c['pretrained_cfg'], run
+        made = dict(arch=c['architecture'], model_kwargs=c['model_args'], cfg=c['pretrained_cfg'])
+        return load_file(path), run | made
     try:
         with torch.serialization.safe_globals([Namespace]):
             state = torch.load(path, map_location='cpu', weights_only=True)
     except Exception as e: raise ValueError(f"it is no file of weights ({type(e).__name__})") from e
-    if 'info' not in state: return state, *untold
-    info = state['info']
-    weights = state['ema'][0] if state['ema'] and info['recipe']['ema_final'] else state['model']
-    return weights, info['arch'], info['model_kwargs'], info['cfg'], info
+    if 'info' not in state: return state, {}
+    averaged = state['ema'] and state['info']['recipe']['ema_final']
+    return state['ema'][0] if averaged else state['model'], state['info']
 
 # %% ../../nbs/74_runs.ipynb #29d31a17
 def _make(path, arch, changes):
     "The model of a file, before it is moved anywhere."
-    weights, name, kwargs, cfg, run = _contents(path)
-    if not (name or arch):
+    weights, run = _contents(path)
+    name, kwargs = run.get('arch', arch), run.get('model_kwargs', {}) | changes
+    if not name:
         raise ValueError("weights alone don't say what model they are of; pass arch, a name of list_models()")
-    if name and arch not in (None, name): raise ValueError(f"it holds {name}, not {arch}")
-    model = create(name, **kwargs | changes) if name else published(weights, arch, **changes)
-    if name: load_weights(model, weights)
-    model.pretrained_cfg, model.run, model.path = model.pretrained_cfg | cfg, run, path
+    if arch not in (None, name): raise ValueError(f"it holds {name}, not {arch}")
+    check_fits(name, **kwargs)
+    model = create(name, **kwargs) if run else published(weights, name, **kwargs)
+    if run: load_weights(model, weights)
+    model.pretrained_cfg, model.run, model.path = model.pretrained_cfg | run.get('cfg', {}), run, path
     if hasattr(model, 'img_size'): model.pretrained_cfg['input_size'] = model.in_chans, *model.img_size
     return model
 
@@ -116,10 +119,10 @@ def read_pretrained(
     arch=None,    # architecture that it has to be, asked for where weights come alone; None: whatever it is
     model=None,   # dict of arguments of the model: what departs from those of the weights
     cfg=None,     # dict: what departs from how pictures are prepared, names in `PREPARED`
-    device='cpu', # where the model is to be
+    device='cpu', # where the model is to be; None: a GPU if there is one
 )->nn.Module:     # in evaluation mode; its `run` says what is known of data and recipe
     "A model with weights, or a `ValueError` that says why there is none."
-    path = Path(path)
+    path, device = Path(path), pick_device(device)
     for k in cfg or {}: known(k, PREPARED, "pictures are prepared without")
     if path.is_dir(): path /= 'model.safetensors' if (path/'model.safetensors').is_file() else 'checkpoint.pt'
     if not path.is_file(): raise FileNotFoundError(f"no weights here: {str(path)!r} doesn't exist")
@@ -154,12 +157,12 @@ def scores(
 )->dict:             # accuracy, right, images, cross_entropy in nats, top5; of a text tokens, bits per byte, nats by position
     "Accuracy and cross-entropy (without label smoothing)."
     hit, nll = (p['top'] == p['y'][..., None]).double(), p['nll']
-    res = dict(accuracy=hit[..., 0].mean().item(), right=int(hit[..., 0].sum()), images=len(hit),
-        cross_entropy=nll.mean().item())
+    right = hit[..., 0]
+    res = dict(accuracy=right.mean().item(), right=int(right.sum()), images=len(hit), cross_entropy=nll.mean().item())
     if hit.shape[-1] == 5: res['top5'] = hit.sum(-1).mean().item()
     if nll.dim() == 1: return res
-    bits, size = nll.mean(0)/math.log(2)/(dls.bytes_per_token or 1), dls.bytes_per_token
-    return res | dict(tokens=nll.numel(), bits=bits.mean().item(), bytes_per_token=size,
+    size = dls.bytes_per_token
+    return res | dict(tokens=nll.numel(), bits=res['cross_entropy']/math.log(2)/(size or 1), bytes_per_token=size,
         nats_by_position=nll.mean(0).tolist())
 
 # %% ../../nbs/74_runs.ipynb #1272effd
@@ -170,25 +173,6 @@ def evaluate(
     "Accuracy and cross-entropy of one part of the data."
     amp = learn.mixed_precision.amp_mode.value if hasattr(learn, 'mixed_precision') else None
     return scores(predictions(learn.model, learn.dls.loaders[ds_idx], amp), learn.dls)
-
-# %% ../../nbs/74_runs.ipynb #f33e8907
-@dataclass
-class Plan:
-    "What a run will do: everything is decided and checked, nothing is built or written."
-    options:object     # as they were given, see train_run
-    data:str           # name of the data set
-    arch:str           # architecture
-    recipe:Recipe      # what decides the result, beside seed and weights
-    given:dict         # options that were said, as far as they are kept
-    data_kwargs:dict   # where the data are
-    model_kwargs:dict  # arguments of the model, beyond the recipe's
-    out:Path           # run directory
-    clocks:tuple       # when it was made: date, and seconds of the processor
-    start:nn.Module    # a model with weights to begin with, or None
-    state:dict=None    # a checkpoint, when it is resumed
-
-    @property
-    def epochs_done(self): return self.state['epoch'] if self.state else 0
 
 # %% ../../nbs/74_runs.ipynb #0c4c0e08
 _loading = 'data_dir', 'download', 'num_workers'
@@ -206,65 +190,70 @@ def as_given(
 # %% ../../nbs/74_runs.ipynb #37c1fee7
 def _new_run(o):
     "The plan of a run that begins."
-    data, of_data, loading = o.data or 'digits', (o.data_args or {}) | as_given(o, ['img_size']), as_given(o, _loading)
+    data, of_data = o.data or 'digits', (o.data_args or {}) | as_given(o, ['img_size'])
     start = read_pretrained(o.finetune, o.arch, o.model) if o.finetune else None
     arch = start.pretrained_cfg['architecture'] if start else o.arch or MAIN_ARCH.get(data, 'wb_tost_small_patch16_224')
+    if not is_model(arch): known(arch, list_models(), "unknown arch") # now: to read the data may take minutes
     changes = dict(epochs=o.epochs, bs=o.bs, lr=o.lr, model=o.model, data=of_data) | (o.recipe or {})
     recipe = get_recipe(data, arch, finetune=bool(start), **changes)
     if start and 'img_size' not in dls_args(data): recipe = replace(recipe, data=of_data)
     args = start.model_args | recipe.model if start else {}
-    args = {k: v for k, v in args.items() if k not in ('num_classes', 'img_size')}
-    out = o.out or f"runs/{data}-{arch}{'-finetune'*bool(start)}-seed{o.seed or 0}"
-    return Plan(o, data, arch, recipe, as_given(o, _kept), loading, args, Path(out),
-        (f'{datetime.now():%Y-%m-%dT%H:%M:%S}', time.process_time()), start)
+    decided = dict(
+        data=data, arch=arch, recipe=recipe, given=as_given(o, _kept),
+        model_kwargs={k: v for k, v in args.items() if k not in ('num_classes', 'img_size')}, # beyond the recipe's
+        out=Path(o.out or f"runs/{data}-{arch}{'-finetune'*bool(start)}-seed{o.seed or 0}"),
+        start=start, state=None, epochs_done=0,                                     # weights or a run to go on from
+        began=time.strftime('%Y-%m-%dT%H:%M:%S'), cpu=time.process_time())
+    return SimpleNamespace(**vars(o) | decided)
 
 # %% ../../nbs/74_runs.ipynb #38cafd0e
-def _resumed_run(p):
-    "The plan of the rest of a run."
+def _resume(p):
+    "Let a plan be that of the rest of a run."
     state = load_checkpoint(p.out/'checkpoint.pt')
-    info = state['info'].copy()
+    info = state['info']
     for k, v in p.given.items():
-        if k not in _loading and v != info['given'].get(k):
-            raise ValueError(f"{k}={v!r}, but the run to resume began with {info['given'].get(k)!r}: a schedule can't change half-way")
-    info |= dict(recipe=Recipe(**info['recipe']), given=info['given'] | p.given,
-        data_kwargs=info['data_kwargs'] | p.data_kwargs)
-    del info['cfg']
-    return replace(p, start=None, state=state, **info)
+        was = info['given'].get(k)
+        if k not in _loading and v != was:
+            raise ValueError(f"{k}={v!r}, but the run to resume began with {was!r}: a schedule can't change half-way")
+    given = info['given'] | p.given
+    decided = dict(recipe=Recipe(**info['recipe']), given=given, start=None, state=state, epochs_done=state['epoch'])
+    vars(p).update(given | info | decided)
 
 # %% ../../nbs/74_runs.ipynb #facce438
 def plan_run(
     o, # options, see train_run
-)->Plan:
-    "Check all options of a run, and decide what they leave open."
+):     # the plan
+    "Check all options of a run, and decide what they leave open; nothing is built or written."
     if o.overwrite and o.resume: raise ValueError("overwrite and resume exclude each other")
     p = _new_run(o)
-    if o.resume: p = _resumed_run(p)
+    if o.resume: _resume(p)
     elif not rank_distrib(): check_run_dir(p.out, o.overwrite)
+    p.seed = int(p.seed or 0)
     n, accum = max(1, num_distrib()), p.recipe.grad_accum_steps
     if p.recipe.bs % (n*accum): raise ValueError(f"bs={p.recipe.bs} can't be shared by {n} processes in {accum} parts")
     return p
 
 # %% ../../nbs/74_runs.ipynb #9593b432
 def build_run(
-    p:Plan, # what was decided
+    p, # the plan
 )->Learner:
     "The learner of a plan; nothing is written."
-    r, seed, device = p.recipe, int(p.given.get('seed', 0)), pick_device(p.options.device)
-    torch.set_num_threads(p.options.threads or r.threads or torch.get_num_threads())
-    set_seed(seed)
-    dls = get_dls(p.data, bs=r.bs//max(1, num_distrib())//r.grad_accum_steps, seed=seed, device=device,
-        **r.data | p.data_kwargs)
-    learn = wb_learner(dls, p.arch, r, cbs=p.options.cbs, weights=p.start and p.start.state_dict(), **p.model_kwargs)
-    if rank_distrib(): set_seed(seed + rank_distrib())
+    r, device = p.recipe, pick_device(p.device)
+    torch.set_num_threads(p.threads or r.threads or torch.get_num_threads())
+    set_seed(p.seed)
+    bs = r.bs//max(1, num_distrib())//r.grad_accum_steps
+    dls = get_dls(p.data, bs=bs, seed=p.seed, device=device, **r.data | as_given(p, _loading))
+    learn = wb_learner(dls, p.arch, r, cbs=p.cbs, weights=p.start and p.start.state_dict(), **p.model_kwargs)
+    if rank_distrib(): set_seed(p.seed + rank_distrib())
     return learn
 
 # %% ../../nbs/74_runs.ipynb #31169299
 def run_info(
-    p:Plan, # what was decided
-    learn:Learner, # what build_run made
-)->dict: # of plain values
+    p,     # the plan
+    learn, # what build_run made
+)->dict:   # of plain values
     "What a checkpoint says about its run, enough to continue it."
-    decided = {k: getattr(p, k) for k in ('data', 'arch', 'given', 'data_kwargs')}
+    decided = {k: getattr(p, k) for k in ('data', 'arch', 'given')}
     return decided | dict(model_kwargs=learn.model.model_args, recipe=asdict(p.recipe), cfg=task_of(learn.dls).config)
 
 # %% ../../nbs/74_runs.ipynb #32059767
@@ -275,13 +264,14 @@ def _params(learn): return sum(p.numel() for p in learn.model.parameters())
 
 def _headline(p, learn):
     "What is about to happen."
-    parts, n = ' + '.join(str(len(dl.dataset)) for dl in learn.dls.loaders), max(1, num_distrib())
-    return f"{p.arch}: {_params(learn):,} parameters, {p.data}: {parts} {task_of(learn.dls).unit}, on {n} × {learn.dls.device}"
+    dls = learn.dls
+    parts, n = ' + '.join(str(len(dl.dataset)) for dl in dls.loaders), max(1, num_distrib())
+    return f"{p.arch}: {_params(learn):,} parameters, {p.data}: {parts} {task_of(dls).unit}, on {n} × {dls.device}"
 
 # %% ../../nbs/74_runs.ipynb #b43a8b83
 def fit_run(
-    p:Plan, # what was decided
-    learn:Learner, # what build_run made
+    p,     # the plan
+    learn, # what build_run made
 ):
     "Train as planned, with checkpoints and logs in the run directory."
     if not rank_distrib(): write_json(p.out/'recipe.json', asdict(p.recipe))
@@ -314,31 +304,23 @@ def write_figures(
     for name, fig in found.items(): save_figure(fig, out/f'{name}.png')
     return [f'{name}.png' for name in found]
 
-# %% ../../nbs/74_runs.ipynb #c31259be
-def _summary(p, learn, valid, test):
-    "What a run was, and what came of it: plain values."
-    began, cpu = p.clocks
-    trained = sum(r['seconds'] for r in read_log(p.out/'log.csv'))
-    return run_info(p, learn) | dict(
-        seed=int(p.given.get('seed', 0)), accuracy=(test or valid)['accuracy'], valid=valid, test=test,
-        parts=list(getattr(learn.dls, 'parts', ())), params=_params(learn), epochs=p.recipe.epochs,
-            resumed_after_epoch=p.epochs_done,
-        seconds=dict(training=round(trained, 2), cpu=round(time.process_time() - cpu, 2)), device=str(learn.dls.device),
-        processes=max(1, num_distrib()), threads=torch.get_num_threads(), command=p.options.command,
-            versions=versions(),
-        started=began)
-
 # %% ../../nbs/74_runs.ipynb #b6e80149
 def report_run(
-    p:Plan, # what was decided
-    learn:Learner, # trained
-)->dict:    # what summary.json holds
+    p,       # the plan
+    learn,   # trained
+)->dict:     # what summary.json holds
     "Evaluate, and write what a run leaves."
-    valid, test = (evaluate(learn, i) if i < len(learn.dls.loaders) else None for i in (1, 2))
+    valid, test, *_ = *(evaluate(learn, i) for i in range(1, len(learn.dls.loaders))), None
     save_model(learn.model, p.out, **task_of(learn.dls).config)
     (p.out/'model.safetensors').chmod((p.out/'config.json').stat().st_mode)
-    figures = write_figures(p.out) if p.options.figures else None
-    summary = _summary(p, learn, valid, test) | dict(figures=figures)
+    figures, trained = write_figures(p.out) if p.figures else None, sum(r['seconds'] for r in read_log(p.out/'log.csv'))
+    summary = run_info(p, learn) | dict(
+        seed=p.seed, accuracy=(test or valid)['accuracy'], valid=valid, test=test,
+        parts=learn.dls.parts, params=_params(learn), epochs=p.recipe.epochs,
+        resumed_after_epoch=p.epochs_done,
+        seconds=dict(training=round(trained, 2), cpu=round(time.process_time() - p.cpu, 2)),
+        device=str(learn.dls.device), processes=max(1, num_distrib()), threads=torch.get_num_threads(),
+        command=p.command, versions=versions(), started=p.began, figures=figures)
     write_json(p.out/'summary.json', summary)
     return read_json(p.out/'summary.json')
 
@@ -355,7 +337,7 @@ def run_train(
     "Train, evaluate once, and leave a run directory."
     p = plan_run(o)
     learn = build_run(p)
-    with nullcontext() if rank_distrib() else run_dir(p.out, o.overwrite, o.resume):
+    with nullcontext() if rank_distrib() else run_dir(p.out, p.overwrite, p.resume):
         fit_run(p, learn)
         if rank_distrib(): return
         s = report_run(p, learn)

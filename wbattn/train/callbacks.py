@@ -6,27 +6,27 @@
 __all__ = []
 
 # %% ../../nbs/55_callbacks.ipynb #41d093c3
-import math, time, torch, torch.nn.functional as F, warnings
+import math, time, torch, torch.nn.functional as F
 from accelerate.utils import gather_object
 from torch.amp import GradScaler, autocast
 from fastai.callback.channelslast import ChannelsLast
-from fastai.callback.core import Callback, CancelFitException
+from fastai.callback.core import Callback
 from fastai.callback.fp16 import MixedPrecision
 from fastai.callback.tracker import TerminateOnNaNCallback
 from fastai.callback.training import GradientAccumulation, GradientClip
-from fastai.distributed import DistributedTrainer
+from fastai.distributed import DistributedDL, DistributedTrainer, teardown_distrib
 from fastai.learner import AvgLoss, AvgMetric
 from fastai.losses import CrossEntropyLossFlat
 from fastai.metrics import accuracy, top_k_accuracy
-from fastai.torch_core import find_bs, num_distrib, rank_distrib, to_detach
+from fastai.torch_core import distrib_barrier, find_bs, num_distrib, rank_distrib, to_detach
 from fastcore.basics import store_attr
 from fastprogress.fastprogress import format_time
 from timm.data import Mixup
 from timm.loss import BinaryCrossEntropy
 from timm.utils import ModelEmaV3, unwrap_model
+from torch import Tensor, nn
 from torchvision.transforms import v2
 from ..losses import RateReductionLoss, SimDINOLoss
-from .probes import head_input
 from .recipes import Recipe
 
 # %% ../../nbs/55_callbacks.ipynb #8e99c19a
@@ -68,22 +68,27 @@ class RateLoss(LossTerm):
         probe=False, # cut the head's gradient off: the features learn by −ΔR alone
     ): self.weight, self.probe, self.rate = weight, probe, RateReductionLoss()
     def before_fit(self):
-        def keep(head, inputs): # no method, since copies of the model would copy its object, and the Learner with it
+        def keep(head, inputs): # no method: a copy of the model would copy its object, and the Learner with it
             self.features = inputs[0]
             return (inputs[0].detach(),) if self.probe else None
         self.hook = unwrap_model(self.model).get_classifier().register_forward_pre_hook(keep)
     def term(self): return self.weight*self.rate(self.features, self.y)
 
 # %% ../../nbs/55_callbacks.ipynb #697d084b
+def head_input(
+    model:nn.Module, # of timm's making, with `forward_features` and `forward_head`
+    x:Tensor,        # images `b c h w`
+)->Tensor:           # `b d`
+    "What the head of a model reads."
+    return model.forward_head(model.forward_features(x), pre_logits=True)
+
 def crops(
-    x,     # images `b c h w`
-    side,  # height and width of the crops
-    scale, # smallest and largest share of the image that a crop shows
-    count=2, # crops of each image
-):         # `count*b c side side`
-    "Random crops of each image."
-    crop = v2.RandomResizedCrop(side, scale)
-    return torch.stack([crop(o) for _ in range(count) for o in x])
+    x:Tensor, # images `b c h w`
+    side,     # height and width of the crops
+    *scale,   # smallest and largest share of the image that a crop shows
+)->Tensor:    # `2*b c side side`
+    "Two random crops of each image."
+    return torch.stack([v2.RandomResizedCrop(side, scale)(o) for o in (*x, *x)])
 
 class SimDINO(RateLoss):
     "Agreement of crops with the averaged weights, and their coding rate."
@@ -96,8 +101,8 @@ class SimDINO(RateLoss):
         if hasattr(self.learn, 'token_labels'): raise ValueError("loss=simdino uses no labels; expected token_labels=0")
         super().before_fit()
     def term(self):
-        x, model = self.x.as_subclass(torch.Tensor), unwrap_model(self.model)
-        wide, narrow = crops(x, x.shape[-1], (.4, 1.)), crops(x, x.shape[-1]//2, (.1, .4))
+        x, model, side = self.x, unwrap_model(self.model), self.x.shape[-1]
+        wide, narrow = crops(x, side, .4, 1.), crops(x, side//2, .1, .4)
         with torch.no_grad(): teacher = head_input(self.ema.avg.module, wide)
         student = torch.cat([head_input(model, wide), head_input(model, narrow)])
         return self.rate(student.unflatten(0, (4, -1)), teacher.unflatten(0, (2, -1)))
@@ -130,8 +135,9 @@ class TokenLabels(LossTerm):
     def __init__(self,
         weight=1., # of the tokens' loss
     ): self.weight = weight
-    def before_fit(self): self.hook = unwrap_model(self.model).norm.register_forward_hook(self._keep)
-    def _keep(self, norm, inputs, tokens): self.tokens = tokens
+    def before_fit(self):
+        def keep(norm, inputs, tokens): self.tokens = tokens # no method, as in RateLoss
+        self.hook = unwrap_model(self.model).norm.register_forward_hook(keep)
     def before_batch(self):
         if len(self.yb) != 2:
             raise ValueError("token_labels needs masks beside images and labels, as scenes have with masks=True")
@@ -156,11 +162,8 @@ def amp_mode(
     device,  # where the model will be
 ):           # 'bf16', 'fp16' or None
     "The precision that `amp` means on a device."
-    if amp == 'bf16' and device.type == 'cpu':
-        warnings.warn("bf16 on a CPU computes several times slower than amp=none")
-    if amp != 'auto': return None if amp == 'none' else amp
-    if device.type != 'cuda': return None
-    return 'bf16' if torch.cuda.is_bf16_supported() else 'fp16'
+    if amp == 'auto': amp = 'none' if device.type != 'cuda' else 'bf16' if torch.cuda.is_bf16_supported() else 'fp16'
+    return None if amp == 'none' else amp
 
 # %% ../../nbs/55_callbacks.ipynb #a9850173
 class Compile(Callback):
@@ -181,44 +184,27 @@ def gather(
 
 def leave_together():
     "Wait until every process has come to this point, then close the connections."
-    if not torch.distributed.is_initialized(): return
-    torch.distributed.barrier()
-    torch.distributed.destroy_process_group()
+    distrib_barrier()
+    teardown_distrib()
 
 # %% ../../nbs/55_callbacks.ipynb #1818a31b
-class ShardedDL:
-    "Every `world`-th item of an epoch of a loader, beginning with `rank`."
-    def __init__(self,
-        dl,    # fastai's loader of the whole
-        rank,  # number of this process
-        world, # how many there are
-    ): self.dl, self.rank, self.world = dl, rank, world
-    def __getattr__(self, name): return getattr(self.__dict__['dl'], name)
+class ShardedDL(DistributedDL):
+    "Every `world_size`-th item of an epoch of a loader, beginning with `rank`."
     def __len__(self):
-        if self.dl.drop_last: return self.dl.n//(self.dl.bs*self.world)
-        return math.ceil((self.dl.n - self.rank)/self.world/self.dl.bs)
-    def __iter__(self):
-        all_idxs = self.dl.get_idxs
-        self.dl.get_idxs = lambda: self._share(list(all_idxs())) # of the instance, for the time of an epoch
-        try: yield from self.dl
-        finally: del self.dl.get_idxs
-    def _share(self, idxs):
-        size = len(self)*self.dl.bs
-        if self.dl.shuffle and getattr(self.dl, 'repeats', 1) > 1: # they come share after share
-            return idxs[self.rank*(len(idxs)//self.world):][:size]
-        return idxs[self.rank::self.world][:size]
-    def to_detach(self,
-        b,           # a batch's numbers
-        cpu=True,    # on the CPU
-        gather=True, # (fastai's: from all processes)
-    ):
-        "The numbers of this process alone."
-        return to_detach(b, cpu, gather=False)
+        if self.drop_last: return self.dl.n//(self.bs*self.world_size)
+        return math.ceil(len(range(self.rank, self.dl.n, self.world_size))/self.bs)
+    def get_idxs(self):
+        "The numbers of this process's items."
+        return self.dl.get_idxs()[self.rank::self.world_size][:len(self)*self.bs]
+    def one_batch(self): return self.dl.one_batch()
+    def _to_detach(self, b, cpu=True, gather=True): return to_detach(b, cpu, gather=False)
+    @property
+    def rng(self): return self.dl.rng
 
 # %% ../../nbs/55_callbacks.ipynb #1c2c902b
 class Distributed(DistributedTrainer):
     "fastai's callback, with our shares."
-    def _wrap_dl(self, dl): return dl if isinstance(dl, ShardedDL) else ShardedDL(dl, rank_distrib(), num_distrib())
+    def _wrap_dl(self, dl): return dl if isinstance(dl, ShardedDL) else ShardedDL(dl)
     def before_fit(self):
         for dl in self.dls.loaders: dl.rng.setstate(gather(dl.rng.getstate())[0]) # the same order of images in all
         super().before_fit()
@@ -231,10 +217,6 @@ class Distributed(DistributedTrainer):
 class Accumulate(GradientAccumulation):
     "fastai's; processes exchange their gradients once per step."
     name = 'accumulate'
-    def before_fit(self):
-        super().before_fit()
-        if not self.dls.train.drop_last:
-            raise ValueError("grad_accum_steps needs a training loader with drop_last=True")
     def before_batch(self):
         if not hasattr(self.model, 'require_backward_grad_sync'): return
         self.model.require_backward_grad_sync = self.count + find_bs(self.yb) >= self.n_acc
@@ -273,15 +255,15 @@ def top5(
     "Share of the images whose class is among the five likeliest."
     return top_k_accuracy(inp, targ, k=5)
 
-class Bits:
+def bits(
+    dls, # whose `bytes_per_token` is a number, or None
+):       # function of scores and targets
     "Cross-entropy of a text in bits per byte, or per token where bytes are not known."
-    def __init__(self,
-        size, # bytes per token, or None
-    ): self.size, self.__name__ = size or 1, 'bits_per_byte' if size else 'bits_per_token'
-    def __call__(self, pred, y): return F.cross_entropy(pred.flatten(0, 1), y.flatten())/math.log(2)/self.size
+    def score(pred, y): return F.cross_entropy(pred.flatten(0, 1), y.flatten())/math.log(2)/(dls.bytes_per_token or 1)
+    score.__name__ = 'bits_per_byte' if dls.bytes_per_token else 'bits_per_token'
+    return score
 
-METRICS = dict(accuracy=lambda dls: accuracy, top5=lambda dls: top5,
-               bits_per_byte=lambda dls: Bits(dls.bytes_per_token)) # name in a task → DataLoaders → function
+METRICS = dict(accuracy=lambda dls: accuracy, top5=lambda dls: top5, bits_per_byte=bits) # name in a task → DataLoaders → function
 
 # %% ../../nbs/55_callbacks.ipynb #a5b28569
 class EMA(Callback):
@@ -296,7 +278,7 @@ class EMA(Callback):
         self.avg, self.steps = ModelEmaV3(unwrap_model(self.model), self.decay, use_warmup=self.warmup), 0
     def after_step(self):
         self.steps += 1
-        self.avg.update(unwrap_model(self.model), step=self.steps)
+        self.avg.update(self.model, step=self.steps) # by the order of weights, not their names
     def after_pred(self): # in mixed precision, too, this comes before autocasting ends
         if not self.training: self.pred2 = self.avg.module(*self.xb).float()
     def state_dict(self):
@@ -319,42 +301,34 @@ class StopOnNonFinite(TerminateOnNaNCallback):
     "Stop at the first loss that is not finite, and say where."
     remove_on_fetch = True
     def after_batch(self):
-        try: super().after_batch()
-        except CancelFitException:
-            finite = all(x.isfinite().all() for x in self.xb)
-            what = f'the loss ({self.loss.item()})' if finite else 'the input'
-            part = 'training' if self.training else 'validation'
-            where = f"epoch {self.epoch + 1}, step {self.iter + 1} of {part}"
-            raise NonFiniteError(f"{what} is not finite at {where}") from None
+        if self.loss.isfinite(): return
+        what = f'the loss ({self.loss.item()})' if all(x.isfinite().all() for x in self.xb) else 'the input'
+        where = f"epoch {self.epoch + 1}, step {self.iter + 1} of {'training' if self.training else 'validation'}"
+        raise NonFiniteError(f"{what} is not finite at {where}")
 
 # %% ../../nbs/55_callbacks.ipynb #cf374ebd
 class Speed(Callback):
     "Training images per second and the time left: in the progress bar, or in lines where they are the logger."
     order, run_valid, remove_on_fetch, every = 96, False, True, 60. # after the bar and the checkpoint; seconds between lines
-    def before_fit(self):
-        self.began = self.said = time.perf_counter()
-        self.numbers = None
-    def before_train(self): self.start, self.images = time.perf_counter(), 0
+    def before_fit(self): self.began = self.said = time.perf_counter()
+    def before_train(self): self.start = time.perf_counter()
     def after_batch(self):
         now = time.perf_counter()
-        self.images += find_bs(self.learn.xb)*max(1, num_distrib())
-        self.rate = self.images/(now - self.start)
+        self.rate = (self.iter + 1)*find_bs(self.xb)*max(1, num_distrib())/(now - self.start)
         if hasattr(self, 'progress'): self.progress.pbar.comment += f" {self.rate:,.0f} images/s"
-        if now - self.said >= self.every and self.learn.logger == self.line:
-            self.say(f'step {self.iter + 1}/{self.n_iter}')
+        if now - self.said >= self.every: self.say(f'step {self.iter + 1}/{self.n_iter}')
     def line(self,
-        log, # the numbers of an epoch, as fastai has them
+        log, # the numbers of an epoch
     ):
-        "Keep the numbers of an epoch, which are printed when its checkpoint stands."
-        named = zip(self.recorder.metric_names[1:], log[1:])
-        self.numbers = [f'{n} {v:.4f}' if isinstance(v, float) else f'{n} {v}' for n, v in named]
+        "Nothing: they are printed when the epoch's checkpoint stands."
     def after_epoch(self):
-        if self.numbers: self.say('  '.join(self.numbers))
-        self.numbers = None
+        named = zip(self.recorder.metric_names[1:], self.recorder.log[1:])
+        self.say('  '.join(f'{n} {v:.4f}' if isinstance(v, float) else f'{n} {v}' for n, v in named))
     def say(self,
         what, # of the epoch
     ):
         "Print a line, with the time that the rest of the fit takes at its pace until now."
+        if self.learn.logger != self.line: return
         self.said, pct = time.perf_counter(), self.learn.pct_train
         left = (self.said - self.began)*(1 - pct)/(pct - self.learn.first_epoch/self.n_epoch)
         where, speed = f'epoch {self.epoch + 1}/{self.n_epoch}', f'{self.rate:.0f} images/s'

@@ -15,6 +15,7 @@ from fastai.callback.core import Callback
 from fastai.callback.tracker import TrackerCallback
 from fastai.torch_core import rank_distrib
 from timm.utils import unwrap_model
+from torch import Tensor
 from .callbacks import gather
 
 # %% ../../nbs/57_checkpoint.ipynb #83d6b137
@@ -79,9 +80,9 @@ def learner_state(
     learn, # a Learner in training
 )->dict:
     "Weights, optimiser, gradient scaler, averaged weights and smoothed loss."
+    states = {k: o and o.state_dict() for k, o in _parts(learn).items()}
     smooth = learn.recorder.smooth_loss
-    states = {k: None if o is None else o.state_dict() for k, o in _parts(learn).items()}
-    return states | dict(smooth_loss=(smooth.count, float(smooth.val)))
+    return states | dict(smooth_loss=vars(smooth) | dict(val=smooth.val.as_subclass(Tensor))) # no class of fastai's
 
 def load_learner_state(
     learn,      # a Learner whose fit begins
@@ -90,9 +91,7 @@ def load_learner_state(
     "Put back what decides the training of a Learner."
     for k, o in _parts(learn).items():
         if state[k]: o.load_state_dict(state[k])
-    smooth = learn.recorder.smooth_loss
-    smooth.count, value = state['smooth_loss']
-    smooth.val = torch.tensor(value)
+    vars(learn.recorder.smooth_loss).update(state['smooth_loss'])
 
 # %% ../../nbs/57_checkpoint.ipynb #f613ece6
 def versions()->dict:
@@ -142,7 +141,7 @@ def load_checkpoint(
     if not path.exists(): raise ValueError(f"nothing to resume: there is no checkpoint {str(path)!r}")
     try:
         state = torch.load(path, map_location='cpu', weights_only=True)
-        for k in ('model', 'opt', 'smooth_loss', 'epoch', 'rng', 'best', 'info'): state[k]
+        state['smooth_loss'], state['info'] # weights alone have neither
     except Exception as e:
         raise ValueError(f"{str(path)!r} is no checkpoint of ours, or a damaged one: {type(e).__name__}") from e
     return state
@@ -160,13 +159,10 @@ class CSVLog(Callback):
     def __init__(self,
         path, # of the file
     ): self.path = Path(path)
-    def before_fit(self):
-        done = self.learn.first_epoch
-        self.rows = read_log(self.path)[:done] if done else []
     def after_epoch(self):
         if rank_distrib(): return
+        rows = read_log(self.path)[:self.epoch] if self.epoch else []
         row = dict(zip(self.recorder.metric_names, [self.epoch + 1, *self.recorder.values[-1]]))
-        seconds, speed = time.perf_counter() - self.speed.start, self.speed.rate
-        row |= dict(lr=self.opt.hypers[-1]['lr'], seconds=round(seconds, 2), images_per_s=round(speed, 1))
-        self.rows.append(row)
-        atomic_write(self.path, partial(pd.DataFrame(self.rows).to_csv, index=False, float_format='%.6g'))
+        row |= dict(lr=self.opt.hypers[-1]['lr'], seconds=round(time.perf_counter() - self.speed.start, 2),
+                    images_per_s=round(self.speed.rate, 1))
+        atomic_write(self.path, partial(pd.DataFrame([*rows, row]).to_csv, index=False, float_format='%.6g'))

@@ -22,27 +22,25 @@ def pair_distortion(
     k:Tensor,        # keys `b h n p`
     q_m:Tensor,      # queries of the slots `b h m p`
     k_m:Tensor,      # keys `b h m p`
-    scale:float,     # factor of q·k
 )->tuple:            # sum over ordered pairs of rows in one slot `h`; how many pairs
     "How much the scores of merged pairs move, added up."
     q, k, q_m, k_m = (t.transpose(1, 2) for t in (q, k, q_m, k_m))
     size = plan.sizes().unsqueeze(-1)
     pairs = size*(size - 1)
     apart = (plan.sum(q)*plan.sum(k)).sum(-1) - plan.sum((q*k).sum(-1))
-    return (apart - pairs*(q_m*k_m).sum(-1)).sum((0, 1))*scale, int(pairs.sum())
+    return (apart - pairs*(q_m*k_m).sum(-1)).sum((0, 1))/q.shape[-1]**.5, int(pairs.sum())
 
 # %% ../../nbs/59_correct.ipynb #34a664be
 def _distortions(merger, x):
     "For each layer that follows a merge: its number, the sum of distortions `h`, how many pairs"
     blocks, x, state = merger.model.blocks, merger._embed(x), MergeState()
-    for layer in range(len(blocks) - 1):
+    for layer, (block, after) in enumerate(zip(blocks, blocks[1:])):
         y, plan = merger._attend(layer, x, state)
-        x = second_half(blocks[layer], y if plan is None else plan.merge(y, state.sizes))
+        apart = x = second_half(block, y)
         if plan is not None:
-            after = blocks[layer + 1]
-            both = second_half(blocks[layer], y), x
-            (q, k, _), (qm, km, _) = (queries_keys_values(after.attn, after.norm1(z)) for z in both)
-            yield layer + 1, *pair_distortion(plan, q, k, qm, km, q.shape[-1]**-0.5)
+            x = second_half(block, plan.merge(y, state.sizes))
+            (q, k, _), (qm, km, _) = (queries_keys_values(after.attn, after.norm1(z)) for z in (apart, x))
+            yield layer + 1, *pair_distortion(plan, q, k, qm, km)
         state = state.after(plan)
 
 # %% ../../nbs/59_correct.ipynb #982afc67
