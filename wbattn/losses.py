@@ -8,8 +8,8 @@ __all__ = ['CodingRateLoss', 'RateReductionLoss', 'ceiling', 'SimDINOLoss']
 # %% ../nbs/38_losses.ipynb #a8126da6
 import torch
 import torch.nn.functional as F
+from fastcore.basics import patch
 from torch import Tensor, distributed as dist, nn
-
 from .rates import coding_rate, rate_reduction
 
 # %% ../nbs/38_losses.ipynb #99bb003d
@@ -27,31 +27,28 @@ class _Gather(torch.autograd.Function):
         dist.all_reduce(g)
         return g[dist.get_rank()]
 
-# %% ../nbs/38_losses.ipynb #90e4d2d6
-def _of_all(x, distributed):
-    "`x` of every process"
-    if not (distributed and dist.is_available() and dist.is_initialized()): return [x]
-    everyone = [None]*dist.get_world_size()
-    dist.all_gather_object(everyone, x)
-    return everyone
+def _gather(x, lengths):
+    "Rows of all processes, of which process i has `lengths[i]`"
+    padded = torch.cat([x, x.new_zeros(max(lengths) - len(x), *x.shape[1:])])
+    return torch.cat([rows[:n] for rows, n in zip(_Gather.apply(padded), lengths)])
 
+# %% ../nbs/38_losses.ipynb #90e4d2d6
 def gather_rows(
     *tensors,         # rows `n …` of this process
     problem='',       # what is wrong with them, if something is: then all processes raise
     distributed=True, # False: of this process alone
 )->tuple:             # rows of all processes, in their order; `tensors` themselves where there is one process
     "Rows of all processes, with gradients."
-    problems, kinds = zip(*_of_all((problem, [(*t.shape, t.dtype) for t in tensors]), distributed))
+    everyone = [(problem, [(*t.shape, t.dtype) for t in tensors])]
+    if distributed and dist.is_available() and dist.is_initialized():
+        mine, everyone = everyone[0], [None]*dist.get_world_size()
+        dist.all_gather_object(everyone, mine)
+    problems, kinds = zip(*everyone)
     if any(problems): raise ValueError('; '.join(sorted({p for p in problems if p})))
     if len(kinds) == 1: return tensors
     if len({str([k[1:] for k in kind]) for kind in kinds}) > 1:
         raise ValueError(f'batches must have one width and type on all processes, got {kinds}')
     return tuple(_gather(t, [kind[i][0] for kind in kinds]) for i, t in enumerate(tensors))
-
-def _gather(x, lengths):
-    "Rows of all processes, of which process i has `lengths[i]`"
-    padded = torch.cat([x, x.new_zeros(max(lengths) - len(x), *x.shape[1:])])
-    return torch.cat([rows[:n] for rows, n in zip(_Gather.apply(padded), lengths)])
 
 # %% ../nbs/38_losses.ipynb #9a83479e
 class CodingRateLoss(nn.Module):
@@ -72,16 +69,7 @@ class CodingRateLoss(nn.Module):
         Z, = self._gather(_problem(Z), Z.movedim(-2, 0) if Z.dim() > 1 else Z)
         return -self._rate(coding_rate, Z.movedim(0, -2)).mean()
 
-    def _gather(self, problem, *tensors):
-        rows = gather_rows(*tensors, problem=problem, distributed=self.distributed)
-        if len(rows[0]) < 2: raise ValueError(f'a rate needs two features or more, got {len(rows[0])}')
-        return rows
-
-    def _rate(self, rate, Z, *Pi):
-        try: return rate(_unit(Z) if self.normalize else _wide(Z), *Pi, self.eps)
-        except ValueError as e:
-            raise ValueError(f'{e}; eps is {self.eps}, features are {Z.dtype} up to {Z.detach().abs().max():.3g}') from e
-
+# %% ../nbs/38_losses.ipynb #01f5f042
 def _problem(Z, y=None):
     "What is wrong with features `… n d`, and with targets `n` or `n k` for features `n d`; else nothing"
     if Z.dim() < 2 or y is not None and Z.dim() > 2 or not Z.is_floating_point():
@@ -92,6 +80,26 @@ def _problem(Z, y=None):
     if y.dim() == 1 and (y.is_floating_point() or (y < 0).any()):
         return f'class numbers must be whole and ≥ 0, got {y.dtype} with least {y.min().item()}'
     return ''
+
+def _crop_problem(student, teacher):
+    "What is wrong with the crops' features; else nothing"
+    alike = student.dim() == teacher.dim() == 3 and student.shape[1:] == teacher.shape[1:]
+    if alike and 1 <= len(teacher) <= len(student) and len(student) > 1: return ''
+    shapes = f'{tuple(student.shape)} and {tuple(teacher.shape)}'
+    return f'features must be student v n d and teacher g n d with g ≤ v and 2 ≤ v, got {shapes}'
+
+# %% ../nbs/38_losses.ipynb #d25cf047
+@patch
+def _gather(self:CodingRateLoss, problem, *tensors):
+    rows = gather_rows(*tensors, problem=problem, distributed=self.distributed)
+    if len(rows[0]) < 2: raise ValueError(f'a rate needs two features or more, got {len(rows[0])}')
+    return rows
+
+@patch
+def _rate(self:CodingRateLoss, rate, Z, *Pi):
+    try: return rate(_unit(Z) if self.normalize else _wide(Z), *Pi, self.eps)
+    except ValueError as e:
+        raise ValueError(f'{e}; eps is {self.eps}, features are {Z.dtype} up to {Z.detach().abs().max():.3g}') from e
 
 # %% ../nbs/38_losses.ipynb #4fc8523d
 def _wide(Z): return Z.to(torch.promote_types(Z.dtype, torch.float32))
@@ -153,10 +161,3 @@ class SimDINOLoss(CodingRateLoss):
         gamma = (d + n)/(d*n) if self.gamma is None else self.gamma
         rate = self._rate(coding_rate, views.movedim(1, 0)).mean()
         return -self.coeff*cos.sum(0)[others].mean()/n - gamma*rate
-
-def _crop_problem(student, teacher):
-    "What is wrong with the crops' features; else nothing"
-    alike = student.dim() == teacher.dim() == 3 and student.shape[1:] == teacher.shape[1:]
-    if alike and 1 <= len(teacher) <= len(student) and len(student) > 1: return ''
-    shapes = f'{tuple(student.shape)} and {tuple(teacher.shape)}'
-    return f'features must be student v n d and teacher g n d with g ≤ v and 2 ≤ v, got {shapes}'

@@ -11,10 +11,12 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from einops import rearrange
+from fastcore.basics import patch
 from safetensors import safe_open
 from safetensors.torch import save_file
 from timm.layers import Attention
 from torch import Tensor, nn
+from ..numerics import check_option
 from ..ops.attention import MSSA, SoftmaxAttention
 
 # %% ../../nbs/35_corrections.ipynb #713f8b21
@@ -44,38 +46,42 @@ class Correction(nn.Module):
         published:bool=False,   # of L-HAC: the paper's network of s; False: ours of log s
     ):
         super().__init__()
-        if kind not in kinds:
-            known = ', '.join(map(repr, kinds))
-            raise ValueError(f'correction must be one of {known} or a file of a fitted one, got {kind!r}')
+        check_option(kind in kinds, 'correction', kind, f'one of {kinds} or a file of a fitted one')
         self.kind, self.heads, self.depth, self.published, self.fitted = kind, heads, depth, published, {}
         if kind == 'shac': self.register_buffer('distortion', torch.zeros(depth, heads))
         if kind in ('lhac', 'lhac-d'): self.f = nn.ModuleList([_size_net(heads, published) for _ in range(depth)])
 
-    def forward(self,
-        layer:int,     # from 0
-        sizes:Tensor,  # how many tokens each row stands for `b n`
-        flags:Tensor,  # which rows received a merge in the layer before `b n`, True or False
-    )->Tensor:         # what is added to the scores, `b 1 1 n`, `b h 1 n` or `b h n n`
-        "The mask of a layer."
-        log_s = sizes.log()[:, None, None]
-        if self.kind == 'shac':
-            own = flags.unsqueeze(1)*self.distortion[layer].to(sizes.dtype)[:, None]
-            return log_s + torch.diag_embed(own)
-        if self.kind in ('none', 'prop'): return log_s
-        net, s = self.f[layer], sizes if self.published else sizes.clamp_min(1.).log()
-        y = rearrange(net(s.to(net[-1].weight.dtype).reshape(-1, 1)).to(sizes.dtype), '(b n) h -> b h n', b=len(sizes))
-        if self.kind == 'lhac-d': return log_s + torch.diag_embed(_log_softplus(y))
-        if self.published: return y.masked_fill(sizes.unsqueeze(1) <= 0, -torch.inf).unsqueeze(2)
-        return log_s + _log_softplus(y).unsqueeze(2)
+# %% ../../nbs/35_corrections.ipynb #05450092
+@patch
+def forward(self:Correction,
+    layer:int,     # from 0
+    sizes:Tensor,  # how many tokens each row stands for `b n`
+    flags:Tensor,  # which rows received a merge in the layer before `b n`, True or False
+)->Tensor:         # what is added to the scores, `b 1 1 n`, `b h 1 n` or `b h n n`
+    "The mask of a layer."
+    log_s = sizes.log()[:, None, None]
+    if self.kind == 'shac':
+        own = flags.unsqueeze(1)*self.distortion[layer].to(sizes.dtype)[:, None]
+        return log_s + torch.diag_embed(own)
+    if self.kind in ('none', 'prop'): return log_s
+    net, s = self.f[layer], sizes if self.published else sizes.clamp_min(1.).log()
+    y = rearrange(net(s.to(net[-1].weight.dtype).reshape(-1, 1)).to(sizes.dtype), '(b n) h -> b h n', b=len(sizes))
+    if self.kind == 'lhac-d': return log_s + torch.diag_embed(_log_softplus(y))
+    if self.published: return y.masked_fill(sizes.unsqueeze(1) <= 0, -torch.inf).unsqueeze(2)
+    return log_s + _log_softplus(y).unsqueeze(2)
 
-    def get_extra_state(self):
-        "What it was fitted for, saved with the weights."
-        return self.fitted
-    def set_extra_state(self,
-        state,  # as it was saved
-    ):
-        "What it was fitted for."
-        self.fitted = state or {}
+# %% ../../nbs/35_corrections.ipynb #8c5c79e1
+@patch
+def get_extra_state(self:Correction):
+    "What it was fitted for, saved with the weights."
+    return self.fitted
+
+@patch
+def set_extra_state(self:Correction,
+    state,  # as it was saved
+):
+    "What it was fitted for."
+    self.fitted = state or {}
 
 # %% ../../nbs/35_corrections.ipynb #a51de288
 def save_correction(

@@ -307,7 +307,7 @@ def _make_head(self:WhiteBoxEncoder, num_classes):
 @patch
 def forward_features(self:WhiteBoxEncoder,
     ids:Tensor, # `b n`, whole numbers, 0 for padding
-)->tuple[Tensor, Tensor]: # tokens `b n d`; True for a symbol and False for padding `b n`
+)->tuple: # tokens `b n d`; True for a symbol and False for padding `b n`
     "Symbols, positions, blocks, norm."
     padding_mask = ids != 0
     sizes = None if padding_mask.all() else padding_mask.to(self.token_embed.weight.dtype)
@@ -318,7 +318,7 @@ def forward_features(self:WhiteBoxEncoder,
 # %% ../../nbs/33b_language.ipynb #f20ae41b
 @patch
 def forward_head(self:WhiteBoxEncoder,
-    x:tuple[Tensor, Tensor], # of `forward_features`; of two documents in turn, the batch is `(b 2)`
+    x:tuple, # of `forward_features`; of two documents in turn, the batch is `(b 2)`
     pre_logits:bool=False,   # stop before the head
 )->Tensor:                   # logits `b c`; before the head `b d`, or `b 4d` of two documents
     "The mean over what is no padding (zeros where there is no symbol at all), and the head."

@@ -20,7 +20,7 @@ from ..numerics import check_option, check_value, whole
 # %% ../../nbs/30_layers.ipynb #54dc3f8c
 def stride_factors(
     patch_size:int, # side of a patch in pixels, >= 1
-)->list[int]:       # prime factors, largest first; `[1]` for patch size 1
+)->list:       # prime factors, largest first; `[1]` for patch size 1
     "Strides of the stem's convolutions: their product is the patch size."
     factors, s = [], 2
     while patch_size > 1:
@@ -43,7 +43,7 @@ def conv_norm(
 class PatchEmbed(nn.Module):
     "What all stems share: sizes, and the check of an image against them."
     def __init__(self,
-        img_size:int|tuple[int, int]=224, # nominal height and width; the forward takes any multiple of `patch_size`
+        img_size:int|tuple=224, # nominal height and width; the forward takes any multiple of `patch_size`
         patch_size:int=16,                # side of a patch in pixels
         in_chans:int=3,                   # channels of the image
         embed_dim:int=384,                # width of a token
@@ -127,7 +127,7 @@ class LinearPatchEmbed(PatchEmbed):
 class LearnedPositions(nn.Module):
     "A learned vector for each cell of a grid, and for the tokens in front of them."
     def __init__(self,
-        grid:tuple[int, int], # rows and columns
+        grid:tuple, # rows and columns
         dim:int,              # width of a token
         num_prefix:int=1,     # rows for tokens without a place (the class token), first
     ):
@@ -136,7 +136,7 @@ class LearnedPositions(nn.Module):
         self.table = nn.Parameter(torch.zeros(1, num_prefix + math.prod(grid), dim))
 
     def forward(self,
-        grid:tuple[int, int], # rows and columns
+        grid:tuple, # rows and columns
     )->Tensor:                # `1 m+n d`, the prefix first
         "The table for a grid, stretched where it isn't its own."
         if tuple(grid) == self.grid: return self.table
@@ -295,7 +295,7 @@ def reset_classifier(self:TimmModel,
 
 # %% ../../nbs/30_layers.ipynb #583aa19c
 @patch
-def no_weight_decay(self:TimmModel)->set[str]:
+def no_weight_decay(self:TimmModel)->set:
     "Names of parameters without weight decay: positions, and what an operator names itself."
     names = {n for n, _ in self.named_parameters() if n.startswith(self.no_decay)}
     for name, m in self.blocks.named_modules():

@@ -71,7 +71,7 @@ class WhiteBoxTransformer(TimmModel):
     def __init__(self,
         attn:str|Callable='eca',           # operator: a name in `attn_layers`, or a constructor
         mlp:str|Callable|None='none',      # second half of a block: a name in `mlp_layers`, or a constructor
-        img_size:int|tuple[int, int]=224,  # nominal size; the forward pass takes any multiple of `patch_size`
+        img_size:int|tuple=224,  # nominal size; the forward pass takes any multiple of `patch_size`
         patch_size:int=16,                 # side of a patch in pixels
         in_chans:int=3,                    # channels of the image
         num_classes:int=1000,              # 0: no head
@@ -125,14 +125,14 @@ def _make_layers(self:WhiteBoxTransformer, halves, drop_path, init_values, norm_
 
 # %% ../../nbs/31_transformer.ipynb #282d7226
 @patch(as_prop=True)
-def feature_info(self:WhiteBoxTransformer)->list[dict]:
+def feature_info(self:WhiteBoxTransformer)->list:
     "What timm's feature extraction knows about each block."
     info = dict(num_chs=self.embed_dim, reduction=self.patch_embed.patch_size)
     return [dict(info, module=f'blocks.{i}') for i in range(self.depth)]
 
 # %% ../../nbs/31_transformer.ipynb #bc69c108
 @patch(as_prop=True)
-def img_size(self:WhiteBoxTransformer)->list[int]:
+def img_size(self:WhiteBoxTransformer)->list:
     "Nominal height and width."
     return list(self.patch_embed.img_size)
 
@@ -155,7 +155,7 @@ def init_weights(self:WhiteBoxTransformer):
 @patch
 def embed(self:WhiteBoxTransformer,
     x:Tensor, # images `b c h w`
-)->tuple[Tensor, tuple[int, int]]: # tokens as the first block gets them `b n d` (`b 1+n d` if `cls_first`); the grid
+)->tuple: # tokens as the first block gets them `b n d` (`b 1+n d` if `cls_first`); the grid
     "The stem and the positions."
     x, grid = self.patch_embed(x)
     if self.cls_first: x = self._add_cls(x)
@@ -219,12 +219,12 @@ def forward(self:WhiteBoxTransformer,
 @patch
 def forward_intermediates(self:WhiteBoxTransformer,
     x:Tensor,                          # images `b c h w`
-    indices:int|list[int]|None=None,   # which blocks: the last n, a list, or None for all
+    indices:int|list|None=None,   # which blocks: the last n, a list, or None for all
     norm:bool=False,                   # apply the model's last norm to each
     stop_early:bool=False,             # skip the blocks after the last one asked for
     output_fmt:str='NCHW',             # 'NCHW': `b d h w`; 'NLC': `b n d`
     intermediates_only:bool=False,     # return the list alone
-)->list[Tensor]|tuple[Tensor, list[Tensor]]: # final features and the blocks' outputs
+)->list|tuple: # final features and the blocks' outputs
     "The patch tokens after each block asked for."
     known(output_fmt, ('NCHW', 'NLC'), 'unknown output_fmt')
     take, last = feature_take_indices(len(self.blocks), indices)
@@ -241,9 +241,9 @@ def forward_intermediates(self:WhiteBoxTransformer,
 # %% ../../nbs/31_transformer.ipynb #28008138
 @patch
 def prune_intermediate_layers(self:WhiteBoxTransformer,
-    indices:int|list[int]=1, # blocks to keep features of
+    indices:int|list=1, # blocks to keep features of
     **kwargs                 # `prune_norm`, `prune_head`, as timm's
-)->list[int]:                # the blocks kept for, counted from 0
+)->list:                # the blocks kept for, counted from 0
     "Cut away what the features asked for don't need (timm's `features_only`)."
     token = self.cls_token
     take = Xcit.prune_intermediate_layers(self, indices, **kwargs)

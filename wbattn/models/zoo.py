@@ -183,7 +183,7 @@ def count_flops(): # for a `with` block; `get_total_flops()` tells
 # %% ../../nbs/32_models.ipynb #ab529661
 def macs(
     model:nn.Module,                      # in evaluation mode; on the meta device it costs nothing
-    img_size:int|tuple[int, int]|None=None, # None: the model's nominal size
+    img_size:int|tuple|None=None, # None: the model's nominal size
 )->int:                                   # of one image
     "Multiply-adds of matrix products and convolutions in a forward pass."
     size = to_2tuple(img_size or model.patch_embed.img_size)
