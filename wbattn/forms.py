@@ -19,6 +19,7 @@ from torch.autograd import forward_ad
 class Unfit(Exception):
     "Raised by a fast form for arguments that it doesn't take; its text says why."
 
+# %% ../nbs/05_forms.ipynb #4a09a275
 def fast(
     op,                # an operator, as `operator` made it
     device:str='any',  # 'cpu', 'cuda', …; any: where there is none for that device

@@ -236,11 +236,14 @@ class MSSA(ProjectedAttention):
         self.tied = tied
         if tied: self.proj = None
 
-    def _mix(self, w, sizes): return subspace_attention(w, sizes=sizes, dropout=self._dropout)
+# %% ../../nbs/11_crate.ipynb #ab3e1102
+@patch
+def _mix(self:MSSA, w, sizes): return subspace_attention(w, sizes=sizes, dropout=self._dropout)
 
-    def _out(self, y):
-        if not self.tied: return super()._out(y)
-        return self.proj_drop(join_heads(y) @ self.qkv.weight)
+@patch
+def _out(self:MSSA, y):
+    if not self.tied: return ProjectedAttention._out(self, y)
+    return self.proj_drop(join_heads(y) @ self.qkv.weight)
 
 # %% ../../nbs/11_crate.ipynb #11aa0004
 @patch
@@ -275,11 +278,13 @@ class ISTA(nn.Module):
         self.dim, self.step, self.lam = dim, step, lam
         self.weight = nn.Parameter(nn.init.kaiming_uniform_(torch.empty(dim, dim)))
 
-    def forward(self,
-        x:Tensor,  # tokens `... d`
-    )->Tensor:     # codes `... d`, non-negative
-        "relu(x + η(Dᵀx − DᵀDx) − ηλ) for each token."
-        return ista_step(x, x, self.weight, self.step, self.lam)
+# %% ../../nbs/11_crate.ipynb #2f039ed0
+@patch
+def forward(self:ISTA,
+    x:Tensor,  # tokens `... d`
+)->Tensor:     # codes `... d`, non-negative
+    "relu(x + η(Dᵀx − DᵀDx) − ηλ) for each token."
+    return ista_step(x, x, self.weight, self.step, self.lam)
 
 # %% ../../nbs/17a_crate_alpha.ipynb #75085510
 class ODL(nn.Module):
@@ -296,14 +301,16 @@ class ODL(nn.Module):
         self.step, self.lam = step, lam
         self.D, self.D1 = (nn.Parameter(nn.init.kaiming_uniform_(torch.empty(dim, int(dim*ratio)))) for _ in range(2))
 
-    def forward(self,
-        x:Tensor,  # tokens `... d`
-    )->Tensor:     # what the block adds to them `... d`
-        "D₁ times the non-negative codes of each token."
-        codes = F.relu(self.step*(x @ self.D - self.lam))
-        return ista_step(codes, x, self.D, self.step, self.lam) @ self.D1.mT
-
     def extra_repr(self): return f'dim={self.D.shape[0]}, atoms={self.D.shape[1]}, step={self.step}, lam={self.lam}'
+
+# %% ../../nbs/17a_crate_alpha.ipynb #46057d3c
+@patch
+def forward(self:ODL,
+    x:Tensor,  # tokens `... d`
+)->Tensor:     # what the block adds to them `... d`
+    "D₁ times the non-negative codes of each token."
+    codes = F.relu(self.step*(x @ self.D - self.lam))
+    return ista_step(codes, x, self.D, self.step, self.lam) @ self.D1.mT
 
 # %% ../../nbs/18_causal.ipynb #18aa0009
 def _refuse_sizes(sizes):
