@@ -125,7 +125,7 @@ def sizes_for(
     data:str, # name of a data set
 )->Sizes:
     "The sizes for a data set."
-    families = 'eca', 'tost', 'dmst', 'crate', 'xcit'
+    families = 'eca', 'tost', 'dmst', 'crate', 'cbt', 'crate_alpha', 'xcit'
     if data == 'digits':
         archs = {f: f'wb_{f}_digits_patch2_8' for f in families} | dict(vit='vit_tiny_patch16_224')
         equal = {'ECA, 8 blocks': ('eca', dict(rank=2, depth=8)), 'ECA, width 136': ('eca', dict(rank=2, embed_dim=136))}
@@ -199,7 +199,7 @@ STUDIES |= dict(
         lambda s: {'TSSA': ('tost', {}), 'DMSA': ('dmst', {})}),
     families=Study('no paper', "How do all families compare under one budget?",
         lambda s: {'ECA': _eca(s), 'ToST': ('tost', {}), 'DMST': ('dmst', {}), 'CRATE': ('crate', {}),
-                   'XCiT': ('xcit', {}),
+                   'CBT': ('cbt', {}), 'CRATE-α': ('crate_alpha', {}), 'XCiT': ('xcit', {}),
                    'softmax': ('tost', dict(attn='softmax')), 'softmax, linear stem': ('tost', _linear),
                    "timm's ViT": ('vit', {})}))
 

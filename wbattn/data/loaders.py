@@ -169,7 +169,7 @@ def array_dls(
     **kwargs        # of `as_loaders`: seed, device, name
 )->Loaders:
     "DataLoaders from arrays in memory."
-    sets = [pixel_set(x, y, vocab, int(i > 0)) for i, (x, y) in enumerate(parts)]
+    sets = [pixel_set(x, y, vocab, i > 0) for i, (x, y) in enumerate(parts)]
     chans, *size = sets[0].items.shape[1:]
     task = picture_task(vocab, chans, size, mean=np.ravel(mean).tolist(), std=np.ravel(std).tolist())
     batch_tfms = [*batch_tfms, Normalize.from_stats(mean, std, cuda=False)]

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['Operator2d', 'CrossStageAttention']
 
-# %% ../../nbs/37_maps.ipynb #6f93cde7
+# %% ../../nbs/37_maps.ipynb #6450ad4a
 import torch
 from einops import einsum, rearrange
 from timm.layers import ConvNormAct, LayerNorm2d, Mlp
@@ -15,7 +15,7 @@ from ..ops.cbsa import CBSA, _cells
 from .layers import Block
 from .transformer import block_halves
 
-# %% ../../nbs/37_maps.ipynb #ec9cbfb9
+# %% ../../nbs/37_maps.ipynb #7f883252
 def check_maps(
     x,         # maps, as a user gave them
     sizes,     # rows and columns of each `b 2`, or None
@@ -32,7 +32,7 @@ def check_maps(
     fits = (sizes >= side).all() and (sizes <= torch.tensor(most)).all()
     check_option(fits, 'sizes', sizes.tolist(), f'{least}, and at most {most}')
 
-# %% ../../nbs/37_maps.ipynb #e13fe2d5
+# %% ../../nbs/37_maps.ipynb #0cae0c3d
 def real_places(
     x:Tensor,      # maps `b c h w`
     sizes:Tensor,  # rows and columns of each `b 2`
@@ -41,7 +41,7 @@ def real_places(
     (h, w), (rows, cols) = sizes.to(x.device).mT[..., None], (torch.arange(n, device=x.device) for n in x.shape[2:])
     return (rows < h)[:, :, None] & (cols < w)[:, None]
 
-# %% ../../nbs/37_maps.ipynb #35987947
+# %% ../../nbs/37_maps.ipynb #3973090c
 def beside_maps(
     op:nn.Module,             # an operator
     x:Tensor,                 # maps `b c h w`
@@ -61,7 +61,7 @@ def beside_maps(
             told[name] = value[number]*real[..., None] if how == 'sum' else value[number]
     return told | dict(sizes=real.to(x.dtype))
 
-# %% ../../nbs/37_maps.ipynb #f28d19ac
+# %% ../../nbs/37_maps.ipynb #c902fcd3
 class Operator2d(nn.Module):
     "An attention operator on feature maps."
     def __init__(self,
@@ -83,22 +83,22 @@ class Operator2d(nn.Module):
         y = rearrange(y, 'b (h w) c -> b c h w', h=x.shape[2])
         return y if x.is_contiguous(memory_format=torch.channels_last) else y.contiguous()
 
-# %% ../../nbs/37_maps.ipynb #08f7a64b
+# %% ../../nbs/37_maps.ipynb #6f29407c
 def _map_mlp(dim, ratio=2.): return Mlp(dim, int(dim*ratio), use_conv=True)
 
 class CrossStageAttention(nn.Module):
-    "Half of the channels pass, half go through blocks of attention and feed-forward maps (the shape of C2PSA)."
+    "Half of the channels pass, half go through attention blocks (the shape of C2PSA)."
     def __init__(self,
-        dim:int,          # channels of the maps, in and out; half of them go through the blocks
+        dim:int,          # channels, in and out; half of them attend
         attn='tssa',      # operator: a name in `attn_layers`, or a constructor
         num_heads:int=4,  # of the operator
         depth:int=1,      # blocks
-        **kwargs,         # `mlp_ratio`: hidden channels of the feed-forward map; others: of the operator
+        **kwargs,         # `mlp_ratio`: of the feed-forward map; others: of the operator
     ):
         super().__init__()
         width = dim//2
         halves = block_halves(attn, _map_mlp, width, num_heads, kwargs)
-        def block(attn, **half): return Block(width, Operator2d(attn), norm_layer=LayerNorm2d, **half)
+        def block(attn, **half): return Block(width, Operator2d(attn), LayerNorm2d, **half)
         self.split = ConvNormAct(dim, 2*width, 1, act_layer=nn.SiLU)
         self.blocks = nn.ModuleList([block(**halves(i)) for i in range(depth)])
         self.join = ConvNormAct(2*width, dim, 1, act_layer=nn.SiLU)
