@@ -18,7 +18,7 @@ from fastai.distributed import DistributedDL, DistributedTrainer, teardown_distr
 from fastai.learner import AvgLoss, AvgMetric
 from fastai.losses import CrossEntropyLossFlat
 from fastai.metrics import accuracy, top_k_accuracy
-from fastai.torch_core import distrib_barrier, find_bs, num_distrib, rank_distrib, to_detach
+from fastai.torch_core import distrib_barrier, find_bs, num_distrib, to_detach
 from fastcore.basics import store_attr
 from fastprogress.fastprogress import format_time
 from timm.data import Mixup
