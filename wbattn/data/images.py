@@ -154,8 +154,9 @@ class Picture(Transform):
     "A picture, read and transformed by timm."
     input_types = object
     def __init__(self,
-        tfm # PIL image → uint8 tensor `3 h w`
-    ): self.tfm = tfm
+        tfm,      # PIL image → uint8 tensor `3 h w`
+        split_idx # 0: of training, 1: of evaluation
+    ): self.tfm, self.split_idx = tfm, split_idx
     def encodes(self, o): # whatever `read_image` takes
         return TensorImage(self.tfm(read_image(o)))
 
@@ -188,8 +189,8 @@ def hold_out(
 # %% ../../nbs/41_images.ipynb #41sets02
 def _augmented(parts, vocab, aug, size, mean):
     "Data sets of the parts; the first is augmented"
-    tfms = aug.train_tfm(size, mean), aug.valid_tfm(size, mean)
-    sets = [labelled(np.asarray(x), Picture(tfms[i > 0]), y, vocab, i > 0) for i, (x, y) in enumerate(parts.values())]
+    tfms = [Picture(aug.train_tfm(size, mean), 0), Picture(aug.valid_tfm(size, mean), 1)]
+    sets = [labelled(np.asarray(x), tfms, y, vocab, i > 0) for i, (x, y) in enumerate(parts.values())]
     sets[0].repeats = aug.repeated_aug
     return sets
 

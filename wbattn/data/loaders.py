@@ -61,7 +61,7 @@ class Label(Categorize):
 # %% ../../nbs/40_loaders.ipynb #4113a851
 def labelled(
     x,          # inputs: a tensor, or an array of anything
-    tfm,        # what is done to one of them, a Transform; None: nothing
+    tfm,        # what is done to one of them: a Transform, or several; None: nothing
     y,          # labels `n`, integers in [0, classes)
     vocab,      # names of the classes
     split_idx=1 # 0: training, which is augmented, 1: not

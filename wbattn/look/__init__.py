@@ -38,12 +38,12 @@ def plot_prediction(
 )->Figure:
     "The image, and the most probable classes."
     x, pixels = prepare_image(model, image)
-    percent = pd.Series(100*class_probabilities(model, x)[0].numpy())
     names = (getattr(model, 'pretrained_cfg', None) or {}).get('label_names')
     fig, [(a, b)] = new_figure(1, 2, w=3.2, h=2.4)
     a.imshow(pixels)
     a.set(**BARE)
-    top = percent.nlargest(5).rename(lambda i: names[i][:40] if names else f'class {i}')
+    top = pd.Series(100*class_probabilities(model, x)[0].numpy()).nlargest(5)
+    top = top.rename(lambda i: names[i][:40] if names else f'class {i}')
     top.plot.barh(ax=b, color=BLUE, xlabel='probability (%)', xlim=(0, 100))
     b.invert_yaxis()
     return fig
@@ -60,8 +60,6 @@ def _histories(s):
     if not s.records: raise MissingQuantity("no records of a training came with the model")
     return [plot_history(r) for r in s.records]
 
-# %% ../../nbs/65_report.ipynb #e3f4fbe1
-#| include: false
 SECTIONS = { # title → (what is to be seen in it, function of a Subject), in the order of the report
     'Prediction': ('', lambda s: plot_prediction(s.model, s.image)),
     'Rates, layer by layer': ('Tokens of this image as they enter each operator, and after its step.',
@@ -126,9 +124,9 @@ def explain(
     title:str=None,     # of the report; None: the name of the model
 )->Path:                # the file
     "Write a report of everything the model has to show about an image."
-    out, name, layers = Path(out), model_name(model), len(attention_layers(model))
+    out, name = Path(out), model_name(model)
     check_option(out.suffix == '.html', 'out', str(out), "a name that ends in .html")
-    parameters = sum(p.numel() for p in model.parameters())
+    layers, parameters = len(attention_layers(model)), sum(p.numel() for p in model.parameters())
     about = f'{name}: {parameters:,} parameters, {layers} attention layers ({attention_kinds(model)}).'
     body = '\n'.join(map(_html_section, explanation(model, image, records)))
     page = _page.format(title=html.escape(title or name), about=html.escape(about), body=body)

@@ -94,7 +94,7 @@ def plot_by_layer(
     most, (fig, [axs]) = max(t.shape[1] for t in tables.values()), new_figure(1, len(tables))
     colors = ListedColormap(colormaps['cividis'](np.linspace(0, 0.85, most)))
     for ax, (label, t) in zip(axs, tables.items()):
-        t.plot(ax=ax, color=list(colors.colors), legend=False, lw=1.4, ylabel=label, **kwargs)
+        t.plot(ax=ax, color=colors.colors, legend=False, ylabel=label, **kwargs)
     shades = ScalarMappable(Normalize(0.5, most + 0.5), colors)
     fig.colorbar(shades, ax=list(axs), label='layer', pad=0.01, ticks=np.add(spread(most, 12), 1))
     return fig
@@ -118,11 +118,11 @@ def plot_layer_rates(
     rows, colors = -(-len(keys)//3), dict(zip(table.columns.unique(1), PALETTE)) | COLORS
     fig, axs = new_figure(rows, -(-len(keys)//rows), w=3.6, h=2.6)
     for ax, k in zip(axs.flat, keys):
-        table[k].plot(ax=ax, yerr=table.get(f'{k}_std'), color=colors, marker='o', ms=3.5, legend=False, elinewidth=.8,
+        table[k].plot(ax=ax, yerr=table.get(f'{k}_std'), color=colors, marker='.', legend=False, elinewidth=.8,
                       xlabel='layer', ylabel=QUANTITIES[k].label)
         ax.locator_params(axis='x', integer=True)
     for ax in axs.flat[len(keys):]: ax.remove()
-    fig.legend(*axs[0, 0].get_legend_handles_labels(), loc='outside upper center', ncols=6, frameon=False, fontsize=9)
+    fig.legend(*axs[0, 0].get_legend_handles_labels(), loc='outside upper center', ncols=6, frameon=False)
     return fig
 
 # %% ../../nbs/62_plots.ipynb #9ccb535b
@@ -183,7 +183,7 @@ def plot_step_sizes(
     fig, [[ax]] = new_figure(w=5)
     table = pd.DataFrame(step_sizes(model)).set_axis(['α: expansion', 'β: compression'], axis=1).rename(lambda i: i + 1)
     table.plot(ax=ax, color=[BLUE, ORANGE], marker='o', xlabel='layer', ylabel='step size')
-    ax.axhline(0, color=GREY, lw=0.8)
+    ax.axhline(0, color=GREY)
     ax.locator_params(axis='x', integer=True)
     return fig
 
