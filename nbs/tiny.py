@@ -1,4 +1,4 @@
-"Small generated data sets in the true formats of the published ones, and a small model, for the tests of these notebooks."
+"Small generated data sets in the true formats of the published ones, a small model, and operators that know their subspaces, for the tests of these notebooks."
 
 import json, pickle
 import numpy as np
@@ -130,3 +130,16 @@ def tiny_model(
     if family == 'eca': own['rank'] = 4
     size = dict(embed_dim=32, depth=2, num_heads=2, extra_convs=1)
     return create(f'wb_{family}_digits_patch2_8', **(size | own | kwargs))
+
+def with_bases(
+    op, # MSSA, TSSA, DMSA or ECAttention
+    U   # bases of its heads `h d p`
+)->nn.Module: # `op`, in float64 and without gradients
+    "An operator that knows these subspaces; its map back, where it has one of its own, is the transpose."
+    op, W = op.double().requires_grad_(False), U.transpose(1, 2).flatten(0, 1).double()
+    if hasattr(op, 'compress'): op.compress.U.copy_(W.T)
+    else: op.qkv.weight.copy_(W)
+    if getattr(op, 'proj', None) is not None:
+        op.proj.weight.copy_(W.T)
+        op.proj.bias.zero_()
+    return op

@@ -64,12 +64,12 @@ def read_published(
     verify=True     # compare checksums?
 )->tuple:           # dict from `parts` to (images, labels); names of the classes
     "Parts of a published data set."
-    check = nullcontext() if verify else replaced('torchvision.datasets.utils.check_md5', lambda *args, **kwargs: True)
+    check = nullcontext() if verify else replaced('torchvision.datasets.utils.check_md5', return_value=True)
     try:
         with check: read = {p: [_read_part(tv, data_dir, q, download) for q in p.split('+')] for p in parts}
     except (RuntimeError, OSError) as e:
-        how = "is missing or differs from what is published; fetch it by --download (download=True), or say where it is " \
-              "by --data-dir (data_dir)"
+        how = "is missing or differs from what is published; fetch it by --download (download=True), " \
+              "or say where it is by --data-dir (data_dir)"
         if download: how = f"can't be downloaded ({e})"
         raise FileNotFoundError(f"no {name} here: what is in {str(data_dir)!r} {how}") from e
     together = {p: tuple(np.concatenate(o) for o in list(zip(*r))[:2]) for p, r in read.items()}

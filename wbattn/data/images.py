@@ -154,8 +154,9 @@ class Picture(Transform):
     "A picture, read and transformed by timm."
     input_types = object
     def __init__(self,
-        tfm # PIL image → uint8 tensor `3 h w`
-    ): self.tfm = tfm
+        tfm,      # PIL image → uint8 tensor `3 h w`
+        split_idx # 0: of training, 1: of evaluation
+    ): self.tfm, self.split_idx = tfm, split_idx
     def encodes(self, o): # whatever `read_image` takes
         return TensorImage(self.tfm(read_image(o)))
 
@@ -188,8 +189,8 @@ def hold_out(
 # %% ../../nbs/41_images.ipynb #41sets02
 def _augmented(parts, vocab, aug, size, mean):
     "Data sets of the parts; the first is augmented"
-    tfms = aug.train_tfm(size, mean), aug.valid_tfm(size, mean)
-    sets = [labelled(np.asarray(x), Picture(tfms[i > 0]), y, vocab, int(i > 0)) for i, (x, y) in enumerate(parts.values())]
+    tfms = [Picture(aug.train_tfm(size, mean), 0), Picture(aug.valid_tfm(size, mean), 1)]
+    sets = [labelled(np.asarray(x), tfms, y, vocab, i > 0) for i, (x, y) in enumerate(parts.values())]
     sets[0].repeats = aug.repeated_aug
     return sets
 
@@ -225,10 +226,11 @@ def image_dls(
     mean, std = (to_3tuple(u if given is None else given) for u, given in zip(usual, (mean, std)))
     parts, vocab = read(data_dir=data_dir, parts=(train_on, 'test'), download=download, verify=verify)
     parts = hold_out(parts, valid_pct)
-    after = [IntToFloatTensor(), Normalize.from_stats(mean, std, cuda=False), *[RandomErase(aug.reprob)]*(aug.reprob > 0)]
+    after = [IntToFloatTensor(), Normalize.from_stats(mean, std, cuda=False)]
+    if aug.reprob: after.append(RandomErase(aug.reprob))
     config = {k: getattr(aug, k) for k in ('crop_pct', 'crop_mode', 'interpolation')}
     task = picture_task(vocab, 3, size, mean=list(mean), std=list(std), **config)
-    return as_loaders(_augmented(parts, vocab, aug, size, mean), task, bs, val_bs, seed, device, num_workers=num_workers,
-                      after_batch=after, parts=tuple(parts), augmentation=aug)
+    return as_loaders(_augmented(parts, vocab, aug, size, mean), task, bs, val_bs, seed, device, after_batch=after,
+                      num_workers=num_workers, parts=tuple(parts), augmentation=aug)
 
 image_dls.__delwrap__ = Augment   # where the words on its other options stand: a dataclass has no source of its own

@@ -61,7 +61,7 @@ class Label(Categorize):
 # %% ../../nbs/40_loaders.ipynb #4113a851
 def labelled(
     x,          # inputs: a tensor, or an array of anything
-    tfm,        # what is done to one of them, a Transform; None: nothing
+    tfm,        # what is done to one of them: a Transform, or several; None: nothing
     y,          # labels `n`, integers in [0, classes)
     vocab,      # names of the classes
     split_idx=1 # 0: training, which is augmented, 1: not
@@ -169,7 +169,7 @@ def array_dls(
     **kwargs        # of `as_loaders`: seed, device, name
 )->Loaders:
     "DataLoaders from arrays in memory."
-    sets = [pixel_set(x, y, vocab, int(i > 0)) for i, (x, y) in enumerate(parts)]
+    sets = [pixel_set(x, y, vocab, i > 0) for i, (x, y) in enumerate(parts)]
     chans, *size = sets[0].items.shape[1:]
     task = picture_task(vocab, chans, size, mean=np.ravel(mean).tolist(), std=np.ravel(std).tolist())
     batch_tfms = [*batch_tfms, Normalize.from_stats(mean, std, cuda=False)]

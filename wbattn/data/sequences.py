@@ -189,11 +189,8 @@ def _fits(path, taken):
     return ~_near_border(path, 1.5).any(1) & (others > 2) & (own.min((1, 2)) > STEP)
 
 # %% ../../nbs/48c_sequences.ipynb #fb6eb718
-def draw_paths(
-    rng, # numpy's generator
-    n    # pictures to begin
-)->np.ndarray: # middles and directions of dashes, `2 m all` with m ≤ n: two long paths, then the short ones
-    "The dashes of many pictures."
+def _draw_paths(rng, n):
+    "Two long paths, then the short ones, of at most n pictures: middles and directions of the dashes `2 n all`"
     paths = np.zeros((2, n, 0), complex)
     for dashes in [14]*2 + [4]*5:
         new, missing = np.zeros((2, paths.shape[1], dashes), complex), np.arange(paths.shape[1])
@@ -206,11 +203,8 @@ def draw_paths(
     return paths
 
 # %% ../../nbs/48c_sequences.ipynb #48ccirc2
-def place_circles(
-    rng,     # numpy's generator
-    paths    # of `draw_paths`, `2 n all`
-)->tuple:    # middles of the circles `n 2`; are they on one path? `n`
-    "Circles on the ends of long paths."
+def _place_circles(rng, paths):
+    "Middles of circles on the ends of long paths `n 2`, and whether they are on one `n`"
     at, along = paths[..., [0, 13, 14, 27]]                # first and last dashes of the long paths
     ends = (at + [-1, 1, -1, 1]*along).reshape(-1, 2, 2)   # picture, path, end
     i = np.arange(len(ends))
@@ -219,23 +213,15 @@ def place_circles(
     return np.stack([ends[i, path, end], second], 1), joined
 
 # %% ../../nbs/48c_sequences.ipynb #1157247e
-def matched(
-    rng,     # numpy's generator
-    value,   # a number for each item `n`
-    label,   # 0 or 1 `n`
-    width    # values in the same interval of this width count as equal
-)->pd.Index: # numbers of the items that are kept, in random order
-    "As many of either label at every value, by leaving out what is too many."
+def _matched(rng, value, label, width):
+    "Numbers of items, in random order: as many of either label in each interval of this width"
     items = pd.DataFrame(dict(bin=value//width, label=label)).sample(frac=1, random_state=rng)
     rank, least = items.groupby(['bin', 'label']).cumcount(), pd.crosstab(items.bin, items.label).min(axis=1)
     return items.index[rank < items.bin.map(least)]
 
 # %% ../../nbs/48c_sequences.ipynb #48cpain2
-def paint(
-    paths, # of `draw_paths`, `2 all`
-    spots  # middles of the circles `2`
-)->np.ndarray: # `32 32`, uint8
-    "Dashes and circles on black."
+def _paint(paths, spots):
+    "A picture `32 32` of bytes: dashes `2 all` and circles `2` on black"
     image = Image.new('L', (128, 128))
     draw, (at, along) = ImageDraw.Draw(image), 4*paths
     for line in np.stack([at - along, at + along], 1).view(float): draw.line(line.tolist(), fill=191, width=2)
@@ -248,10 +234,10 @@ def draw_pictures(
 )->tuple:    # pictures `n 32 32` uint8, labels `n` (1: joined), middles of dashes, middles of circles
     "A piece of an endless stream of pictures."
     rng = np.random.default_rng([seed, number])
-    paths = draw_paths(rng, 4000)
-    spots, joined = place_circles(rng, paths)
-    kept = matched(rng, np.abs(spots[:, 0] - spots[:, 1]), joined, 0.25)
-    return np.stack([paint(paths[:, i], spots[i]) for i in kept]), joined[kept], paths[0, kept], spots[kept]
+    paths = _draw_paths(rng, 4000)
+    spots, joined = _place_circles(rng, paths)
+    kept = _matched(rng, np.abs(spots[:, 0] - spots[:, 1]), joined, 0.25)
+    return np.stack([_paint(paths[:, i], spots[i]) for i in kept]), joined[kept], paths[0, kept], spots[kept]
 
 # %% ../../nbs/48c_sequences.ipynb #48cpath2
 @dataset('pathfinder', 'Pathfinder, drawn anew', '160,000 + 20,000 → 20,000', 2, 32, 'drawn by its description',

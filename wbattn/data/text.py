@@ -39,7 +39,8 @@ def _read_file(path):
     for i, line in enumerate(path.read_bytes().splitlines(), 1):
         try: docs[f'{path}:{i}'] = json.loads(line)['text'].encode()
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise ValueError(f"line {i} of {str(path)!r} is {line[:40]!r}; expected an object with a string 'text'") from None
+            said = f"line {i} of {str(path)!r} is {line[:40]!r}; expected an object with a string 'text'"
+            raise ValueError(said) from None
     return docs
 
 # %% ../../nbs/48b_text.ipynb #48bfile2
@@ -146,11 +147,8 @@ def get_vocab(
     return VOCABS[vocab]()
 
 # %% ../../nbs/48b_text.ipynb #56dec60d
-def bin_tokens(
-    text, # a document
-    vocab # a vocabulary
-)->np.ndarray: # tokens of two bytes, with the end where the vocabulary has one
-    "A document as it stands in the file."
+def _bin_tokens(text, vocab):
+    "A document as it stands in the file: tokens of two bytes, with the end where the vocabulary has one"
     ids = vocab.encode(text).numpy()
     return np.append(ids, [] if vocab.end is None else vocab.end).astype('<u2')
 
@@ -176,10 +174,11 @@ def write_bin(
     vocab, sizes, part = get_vocab(vocab), [], f'{path}.part'
     with open(part, 'wb') as f:
         for text in documents:
-            f.write(bin_tokens(text, vocab))
+            f.write(_bin_tokens(text, vocab))
             sizes.append(len(text.encode() if isinstance(text, str) else text))
     os.replace(part, path)
-    Path(f'{path}.json').write_text(json.dumps(dict(vocab=vocab.name, documents=len(sizes), bytes=sum(sizes)), indent=2))
+    record = dict(vocab=vocab.name, documents=len(sizes), bytes=sum(sizes))
+    Path(f'{path}.json').write_text(json.dumps(record, indent=2))
     return read_bin(path, vocab)[1]
 
 # %% ../../nbs/48b_text.ipynb #35151e32
@@ -229,7 +228,7 @@ def _splits(source, vocab, valid):
     "For training and validation: name, tokens, record"
     if _is_bins(source): return [(f'{k}.bin', *read_bin(Path(source)/f'{k}.bin', vocab)) for k in ('train', 'val')]
     title, parts = ' + '.join(Path(p).name for p in listify(source)), split_corpus(read_corpus(source), valid)
-    tokens = [np.concatenate([bin_tokens(d, vocab) for d in docs.values()]) for docs in parts]
+    tokens = [np.concatenate([_bin_tokens(d, vocab) for d in docs.values()]) for docs in parts]
     return [(f'{share:.0%} of the documents', t, text_record(title, docs) | dict(vocab=vocab.name, tokens=len(t)))
             for share, t, docs in zip((1 - valid, valid), tokens, parts)]
 

@@ -8,6 +8,7 @@ __all__ = ['explain']
 # %% ../../nbs/65_report.ipynb #0f943a0c
 import base64, html
 import pandas as pd
+from fastcore.basics import listify
 from matplotlib.figure import Figure
 from pathlib import Path
 from timm.utils import unwrap_model
@@ -19,7 +20,7 @@ from .measure import (QUANTITIES, RECORDS, MissingQuantity, RecordLayers, attent
     operators, run_model, step_sizes, subspace_coherence)
 from .plots import (BARE, BLUE, COLORS, GREEN, GREY, ORANGE, cls_attention_maps, figure_png,
     learning_curves, membership_maps, merge_figure, new_figure, plot_history, plot_layer_rates, plot_spectra,
-    plot_step_sizes, plot_subspaces, prepare_image, sentence_maps)
+    plot_step_sizes, plot_subspaces, prepare_image)
 from ..train.checkpoint import atomic_write
 
 # %% ../../nbs/65_report.ipynb #b0006e43
@@ -28,24 +29,21 @@ def class_probabilities(
     x:Tensor,        # images `b c h w`
 )->Tensor:           # `b classes`, rows sum to one
     "Softmax of the model's logits."
-    headless = getattr(unwrap_model(model), 'num_classes', 1) == 0
-    if headless: raise lacks(model, "head that gives one number for each class")
-    return run_model(model, x).float().softmax(-1).cpu()
+    if getattr(model, 'num_classes', 1): return run_model(model, x).float().softmax(-1).cpu()
+    raise lacks(model, "head that gives one number for each class")
 
-# %% ../../nbs/65_report.ipynb #a6ca6562
 def plot_prediction(
     model:nn.Module,  # a classifier
     image,            # see prepare_image
 )->Figure:
     "The image, and the most probable classes."
     x, pixels = prepare_image(model, image)
-    percent = 100*class_probabilities(model, x)[0]
-    labels = (getattr(model, 'pretrained_cfg', None) or {}).get('label_names')
-    labels = labels or [f'class {i}' for i in range(len(percent))]
+    names = (getattr(model, 'pretrained_cfg', None) or {}).get('label_names')
     fig, [(a, b)] = new_figure(1, 2, w=3.2, h=2.4)
     a.imshow(pixels)
     a.set(**BARE)
-    top = pd.Series(percent.numpy(), [str(l)[:40] for l in labels]).nlargest(5)
+    top = pd.Series(100*class_probabilities(model, x)[0].numpy()).nlargest(5)
+    top = top.rename(lambda i: names[i][:40] if names else f'class {i}')
     top.plot.barh(ax=b, color=BLUE, xlabel='probability (%)', xlim=(0, 100))
     b.invert_yaxis()
     return fig
@@ -58,46 +56,24 @@ class Subject(NamedTuple):
     x:Tensor        # the image as the model takes it `1 c h w`
     records:tuple   # CSV files of RecordLayers
 
-SECTIONS = {} # title → (text, function of a Subject), in the order of the report
-
-def section(
-    title:str,   # of the section
-    text:str='', # what is to be seen in it
-):               # decorator of a function: Subject → a figure, or a list of them
-    "Put a section into every report."
-    def add(draw):
-        SECTIONS[title] = text, draw
-        return draw
-    return add
-
-# %% ../../nbs/65_report.ipynb #e3f4fbe1
-@section('Prediction')
-def _prediction(s): return plot_prediction(s.model, s.image)
-
-@section('Rates, layer by layer', 'Tokens of this image as they enter each operator, and after its step.')
-def _rates(s): return plot_layer_rates(layer_rates(s.model, s.x))
-
-# %% ../../nbs/65_report.ipynb #d2351fdb
-@section('Memberships', 'How much each patch belongs to each head (Π).')
-def _membership(s): return membership_maps(s.model, s.image, layers=None)
-
-@section('Attention of the class token', 'The weights with which the class token averages the patches.')
-def _cls(s): return cls_attention_maps(s.model, s.image, layers=None)
-
-# %% ../../nbs/65_report.ipynb #90ddc621
-@section('Subspaces', 'Inner products of the basis vectors, head by head: 0 orthogonal, 1 the same.')
-def _subspaces(s): return plot_subspaces(s.model)
-
-@section('Spectra', 'How much of the energy of the tokens the strongest directions hold.')
-def _spectra(s): return plot_spectra(s.model, s.x)
-
-@section('Step sizes', 'Of expansion and compression.')
-def _steps(s): return plot_step_sizes(s.model)
-
-@section('Records', 'Rates, step sizes and sparsity by epoch, while the model was trained.')
-def _records(s):
+def _histories(s):
     if not s.records: raise MissingQuantity("no records of a training came with the model")
     return [plot_history(r) for r in s.records]
+
+SECTIONS = { # title → (what is to be seen in it, function of a Subject), in the order of the report
+    'Prediction': ('', lambda s: plot_prediction(s.model, s.image)),
+    'Rates, layer by layer': ('Tokens of this image as they enter each operator, and after its step.',
+        lambda s: plot_layer_rates(layer_rates(s.model, s.x))),
+    'Memberships': ('How much each patch belongs to each head (Π).',
+        lambda s: membership_maps(s.model, s.image, layers=None)),
+    'Attention of the class token': ('The weights with which the class token averages the patches.',
+        lambda s: cls_attention_maps(s.model, s.image, layers=None)),
+    'Subspaces': ('Inner products of the basis vectors, head by head: 0 orthogonal, 1 the same.',
+        lambda s: plot_subspaces(s.model)),
+    'Spectra': ('How much of the energy of the tokens the strongest directions hold.',
+        lambda s: plot_spectra(s.model, s.x)),
+    'Step sizes': ('Of expansion and compression.', lambda s: plot_step_sizes(s.model)),
+    'Records': ('Rates, step sizes and sparsity by epoch, while the model was trained.', _histories)}
 
 # %% ../../nbs/65_report.ipynb #c61cd929
 class Section(NamedTuple):
@@ -108,11 +84,9 @@ class Section(NamedTuple):
 
 def _make_section(title, text, draw, subject):
     "Draw a section, or say why it is left out."
-    try: figures = draw(subject)
+    try: return Section(title, text, listify(draw(subject)))
     except MissingQuantity as e: return Section(title, f'Left out: {e}.', [])
-    return Section(title, text, figures if isinstance(figures, list) else [figures])
 
-# %% ../../nbs/65_report.ipynb #46fe9a0b
 def explanation(
     model:nn.Module,  # a model of the zoo, of timm's, or any with operators in it
     image,            # see prepare_image
@@ -120,8 +94,8 @@ def explanation(
 )->list:              # of Section
     "Everything the model has to show about an image, section by section."
     model = unwrap_model(model)
-    subject = Subject(model, image, prepare_image(model, image)[0], tuple(records))
-    return [_make_section(title, text, draw, subject) for title, (text, draw) in SECTIONS.items()]
+    subject = Subject(model, image, prepare_image(model, image)[0], records)
+    return [_make_section(title, *row, subject) for title, row in SECTIONS.items()]
 
 # %% ../../nbs/65_report.ipynb #9a86624e
 _page = '''<!doctype html>
@@ -152,7 +126,7 @@ def explain(
     "Write a report of everything the model has to show about an image."
     out, name = Path(out), model_name(model)
     check_option(out.suffix == '.html', 'out', str(out), "a name that ends in .html")
-    parameters, layers = sum(p.numel() for p in model.parameters()), len(attention_layers(model))
+    layers, parameters = len(attention_layers(model)), sum(p.numel() for p in model.parameters())
     about = f'{name}: {parameters:,} parameters, {layers} attention layers ({attention_kinds(model)}).'
     body = '\n'.join(map(_html_section, explanation(model, image, records)))
     page = _page.format(title=html.escape(title or name), about=html.escape(about), body=body)

@@ -10,7 +10,7 @@ __all__ = ['layer_rates', 'layer_spectra', 'memberships', 'cls_attention', 'subs
 import math
 import pandas as pd, torch
 import torch.nn.functional as F
-from contextlib import suppress
+from collections import defaultdict
 from einops import rearrange
 from fastai.callback.core import Callback
 from fastai.callback.hook import Hooks
@@ -37,7 +37,7 @@ def attention_layers(
     "The attention layers of a model, the outermost ones, in order."
     found, timms = {}, (Attention, AttentionRope, EvaAttention, TimmXCA)
     for name, m in unwrap_model(model).named_modules():
-        inside = any(name.startswith(f'{n}.'.lstrip('.')) for n in found)
+        inside = name.startswith(tuple(f'{n}.'.lstrip('.') for n in found))
         if not inside and (hasattr(m, 'membership') or isinstance(m, timms)): found[name] = m
     return found
 
@@ -94,15 +94,16 @@ def run_model(
 
 # %% ../../nbs/61_measure.ipynb #e88111e3
 def collect(
-    model:nn.Module, # any
-    x:Tensor,        # images `b c h w`, or texts `b n`
-    modules:list,    # of the model
-    see:Callable,    # called as `see(module, input, output)`: a value for each image `b …`, or None
-)->list:             # for each module its values, or None
+    model:nn.Module,   # any
+    x:Tensor,          # images `b c h w`, or texts `b n`
+    see:Callable,      # called as `see(module, input, output)`
+    modules:list=None, # of the model; None: its attention layers
+)->list:               # what `see` returned, for each module
     "What is seen of each module while the model runs."
+    modules = modules or list(attention_layers(model).values())
     if not modules: raise lacks(model, "attention layer that is known here")
     with Hooks(modules, lambda m, args, out: see(m, args[0], out), detach=False) as hooks: run_model(model, x)
-    return [seen if seen is None else seen.cpu() for seen in hooks.stored]
+    return list(hooks.stored)
 
 # %% ../../nbs/61_measure.ipynb #cab58fd4
 class Asked(NamedTuple):
@@ -143,20 +144,12 @@ QUANTITIES = dict(
 def _scaled(block, update):
     "The update as the block adds it: times its LayerScale."
     if hasattr(block, 'ls1'): return block.ls1(update)
-    gammas = (getattr(block, k, None) for k in ('gamma1', 'gamma_1')) # timm's XCiT and EVA
-    return next((g*update for g in gammas if g is not None), update)
+    gamma = getattr(block, 'gamma1', getattr(block, 'gamma_1', None)) # timm's XCiT and EVA
+    return update if gamma is None else gamma*update
 
 def _streams(model, x, blocks):
     "What enters the block around each operator; None where it is no block with a norm."
-    return collect(model, x, list(blocks.values()), lambda b, z, out: z if hasattr(b, 'norm1') else None)
-
-# %% ../../nbs/61_measure.ipynb #9de6a4ec
-def _statistics(found, keys):
-    "Values `images keys` of each layer → a list over layers for each key's mean and standard deviation."
-    values = torch.stack(found)
-    std = values.std(1, correction=int(values.shape[1] > 1))
-    table = pd.DataFrame(torch.cat([values.mean(1), std], 1).numpy(), columns=keys + [f'{k}_std' for k in keys])
-    return table.dropna(axis=1, how='all').to_dict('list')
+    return collect(model, x, lambda b, z, out: z if hasattr(b, 'norm1') else None, list(blocks.values()))
 
 # %% ../../nbs/61_measure.ipynb #dfebecf9
 def layer_rates(
@@ -168,21 +161,22 @@ def layer_rates(
     where:str='input', # 'input': the tokens the operator is given; 'stream': those that its update is added to
 )->dict:               # key → means over images, a number a layer; key + '_std' → standard deviations (0 for one image)
     "What each attention layer does to the rates of its tokens."
-    what = list(what or QUANTITIES)
+    what = what or QUANTITIES
     for k in what: known(k, QUANTITIES, "unknown quantity")
     check_value('where', where, one_of('input', 'stream'))
     model = unwrap_model(model)
     blocks = {op: model.get_submodule(name.rpartition('.')[0]) for name, op in attention_layers(model).items()}
     streams = dict(zip(blocks, _streams(model, x, blocks))) if where == 'stream' else {}
     def see(op, Z, update):
-        asked = Asked(op, _ask(op, 'membership', Z), _ask(op, 'bases'), eps)
-        stream, none = streams.get(op), Z.new_full((len(Z),), math.nan)
-        z = widen(Z if stream is None else stream.to(Z.device))
-        tokens = [z, z + widen(_scaled(blocks[op], update))][:1 + after]
-        values = [QUANTITIES[k].of(t, asked) for k in what for t in tokens]
-        return torch.stack([(none if v is None else v).double() for v in values], 1)
-    keys = [k + s for k in what for s in ('', '_after')[:1 + after]]
-    return _statistics(collect(model, x, list(blocks), see), keys)
+        asked, row, z = Asked(op, _ask(op, 'membership', Z), _ask(op, 'bases'), eps), {}, streams.get(op)
+        z = widen(Z if z is None else z)
+        for suffix, tokens in (('', z), ('_after', z + widen(_scaled(blocks[op], update))))[:1 + after]:
+            for k in what:
+                if (v := QUANTITIES[k].of(tokens, asked)) is None: continue
+                std, mean = torch.std_mean(v.double(), correction=int(len(v) > 1))
+                row |= {k + suffix: mean.item(), f'{k}{suffix}_std': std.item()}
+        return row
+    return pd.DataFrame(collect(model, x, see)).to_dict('list')
 
 # %% ../../nbs/61_measure.ipynb #fdbbe8c6
 def layer_spectra(
@@ -190,8 +184,7 @@ def layer_spectra(
     x:Tensor,        # images `b c h w`, or texts `b n`
 )->list:             # for each layer `d`, mean over images
     "Share of the energy in the strongest 1 … d directions of the tokens entering each attention layer."
-    def see(op, Z, out): return spectrum_cdf(widen(Z)).double()
-    return [s.mean(0) for s in collect(model, x, list(attention_layers(model).values()), see)]
+    return collect(model, x, lambda op, Z, out: spectrum_cdf(widen(Z)).double().mean(0).cpu())
 
 # %% ../../nbs/61_measure.ipynb #b0288571
 def patch_grid(
@@ -212,7 +205,7 @@ def _to_grid(t, model, x):
     rows, cols = (1, n) if x.ndim == 2 else patch_grid(model, x.shape[-2:])
     if not 0 <= n - rows*cols <= getattr(model, 'num_prefix_tokens', 0):
         raise ValueError(f"{n} tokens don't form the grid of {rows}×{cols} patches")
-    return rearrange(t[..., n - rows*cols:], 'b h (r c) -> b h r c', r=rows).float()
+    return rearrange(t[..., n - rows*cols:], 'b h (r c) -> b h r c', r=rows).float().cpu()
 
 # %% ../../nbs/61_measure.ipynb #6498e43a
 def memberships(
@@ -220,21 +213,20 @@ def memberships(
     x:Tensor,        # images `b c h w`, or texts `b n`
 )->list:             # for each layer Π `b h rows cols`, a text as one row; or None where it has none
     "Membership of every patch or token in every head, layer by layer."
-    found = collect(model, x, list(attention_layers(model).values()), lambda op, Z, out: _ask(op, 'membership', Z))
+    found = collect(model, x, lambda op, Z, out: _ask(op, 'membership', Z))
     if all(Pi is None for Pi in found): raise lacks(model, "membership Π")
     return [None if Pi is None else _to_grid(Pi, model, x) for Pi in found]
 
 # %% ../../nbs/61_measure.ipynb #b150684f
 class _Softmaxes(TorchDispatchMode):
-    "Notes, for each softmax of logits `b h m n`, the number m of queries and the weights of the first `b h n`."
+    "Notes, for each softmax of logits `b h m n`, the weights `b h n` of the first query, under the number m of queries."
     def __init__(self):
         super().__init__()
-        self.seen = []
+        self.rows = defaultdict(list)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
-        kinds = torch.ops.aten._softmax.default, torch.ops.aten._safe_softmax.default
-        if func in kinds and out.ndim == 4: self.seen.append((out.shape[2], out[:, :, 0].cpu()))
+        if 'softmax' in func.__name__ and out.ndim == 4: self.rows[out.shape[2]].append(out[:, :, 0])
         return out
 
 # %% ../../nbs/61_measure.ipynb #fe21ea6e
@@ -245,10 +237,8 @@ def cls_attention(
     "The class token's attention to every patch, in each layer that it attends in."
     model = unwrap_model(model)
     if getattr(model, 'cls_token', None) is None: raise lacks(model, "class token")
-    with _Softmaxes() as softmaxes, sdpa_kernel(SDPBackend.MATH): run_model(model, x)
-    n = math.prod(patch_grid(model, x.shape[-2:])) + model.num_prefix_tokens
-    rows = [(queries, row) for queries, row in softmaxes.seen if row.shape[-1] == n]
-    rows = [row for queries, row in rows if queries == 1] or [row for _, row in rows]
+    with _Softmaxes() as seen, sdpa_kernel(SDPBackend.MATH): run_model(model, x)
+    rows = seen.rows[1] or seen.rows[math.prod(patch_grid(model, x.shape[-2:])) + model.num_prefix_tokens]
     if not rows: raise lacks(model, "attention of the class token")
     return [_to_grid(row, model, x) for row in rows]
 
@@ -257,8 +247,8 @@ def layer_bases(
     model:nn.Module, # with operators that have bases
 )->dict:             # number of the layer, from 0 → its bases `h d p`
     "The subspaces of each layer that has some."
-    found = {i: _ask(m, 'bases') for i, m in enumerate(attention_layers(model).values())}
-    found = {i: U.detach().float() for i, U in found.items() if U is not None}
+    asked = ((i, _ask(m, 'bases')) for i, m in enumerate(attention_layers(model).values()))
+    found = {i: U.detach().float() for i, U in asked if U is not None}
     if not found: raise lacks(model, "subspaces")
     return found
 
@@ -287,15 +277,13 @@ def layer_sparsity(
     "How sparse ISTA's codes are, layer by layer."
     codes = [m for m in unwrap_model(model).modules() if isinstance(m, ISTA)]
     if not codes: raise lacks(model, "ISTA")
-    return dict(nonzero_codes=[(c != 0).double().mean().item() for c in collect(model, x, codes, lambda m, Z, out: out)])
+    return dict(nonzero_codes=collect(model, x, lambda m, Z, out: (out != 0).double().mean().item(), codes))
 
 # %% ../../nbs/61_measure.ipynb #4ecbd8c4
-def _entering(model, x):
-    rates = layer_rates(model, x, what=['R', 'Rc', 'off'], after=False)
-    return {k: v for k, v in rates.items() if not k.endswith('_std')}
-
-RECORDS = {'layer_rates.csv': _entering, 'step_sizes.csv': lambda model, x: step_sizes(model),
-           'sparsity.csv': layer_sparsity}
+RECORDS = {
+    'layer_rates.csv': lambda model, x: layer_rates(model, x, what=['R', 'Rc', 'off'], after=False),
+    'step_sizes.csv': lambda model, x: step_sizes(model),
+    'sparsity.csv': layer_sparsity}
 LABELS = {k: q.label for k, q in QUANTITIES.items()} | dict(alpha='α: expansion (step size)',
     beta='β: compression (step size)', nonzero_codes='share of codes that are not 0')
 
@@ -318,12 +306,12 @@ class RecordLayers(Callback):
         if not rank_distrib(): self._record(self.epoch + 1)
 
     def _record(self, epoch):
+        "A row of each file, after those of earlier epochs."
         for name, measure in RECORDS.items():
-            with suppress(MissingQuantity): _add_row(self.directory/name, epoch, measure(self.model, self.x))
-
-def _add_row(file, epoch, values):
-    "A row after those of earlier epochs."
-    row = dict(epoch=epoch) | {f'{k}_{i}': v for k, layers in values.items() for i, v in enumerate(layers, 1)}
-    rows = pd.read_csv(file).to_dict('records') if file.exists() else []
-    table = pd.DataFrame([r for r in rows if r['epoch'] < epoch] + [row])
-    atomic_write(file, partial(table.to_csv, index=False, float_format='%.6g'))
+            try: values = measure(self.model, self.x).items()
+            except MissingQuantity: continue
+            row = {f'{k}_{i}': v for k, layers in values if not k.endswith('_std') for i, v in enumerate(layers, 1)}
+            file = self.directory/name
+            rows = pd.read_csv(file).to_dict('records') if file.exists() else []
+            table = pd.DataFrame([r for r in rows if r['epoch'] < epoch] + [dict(epoch=epoch) | row])
+            atomic_write(file, partial(table.to_csv, index=False, float_format='%.6g'))

@@ -182,6 +182,7 @@ def bases(self:ReduLayer)->Tensor|None:
     k, d, _ = self.C.shape
     return torch.linalg.eigh(self.matrices()[1])[1][..., :max(1, d // k)].to(self.C.dtype)
 
+# %% ../../nbs/10_redunet.ipynb #9172ebd6
 @patch
 def objective(self:ReduLayer,
     x:Tensor,  # tokens `b n d`

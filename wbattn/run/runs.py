@@ -300,7 +300,7 @@ def write_figures(
 )->list:           # files written
     "The pictures of a run, as far as there is what they show."
     found = {Path(r).stem: plot_history(out/r) for r in RECORDS if (out/r).exists()}
-    found['curves'] = learning_curves(read_log(out/'log.csv'))
+    found['curves'] = learning_curves([read_log(out/'log.csv')])
     for name, fig in found.items(): save_figure(fig, out/f'{name}.png')
     return [f'{name}.png' for name in found]
 

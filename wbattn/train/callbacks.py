@@ -18,7 +18,7 @@ from fastai.distributed import DistributedDL, DistributedTrainer, teardown_distr
 from fastai.learner import AvgLoss, AvgMetric
 from fastai.losses import CrossEntropyLossFlat
 from fastai.metrics import accuracy, top_k_accuracy
-from fastai.torch_core import distrib_barrier, find_bs, num_distrib, rank_distrib, to_detach
+from fastai.torch_core import distrib_barrier, find_bs, num_distrib, to_detach
 from fastcore.basics import store_attr
 from fastprogress.fastprogress import format_time
 from timm.data import Mixup
@@ -263,7 +263,8 @@ def bits(
     score.__name__ = 'bits_per_byte' if dls.bytes_per_token else 'bits_per_token'
     return score
 
-METRICS = dict(accuracy=lambda dls: accuracy, top5=lambda dls: top5, bits_per_byte=bits) # name in a task → DataLoaders → function
+METRICS = dict(accuracy=lambda dls: accuracy, top5=lambda dls: top5,
+               bits_per_byte=bits) # name in a task → DataLoaders → function
 
 # %% ../../nbs/55_callbacks.ipynb #a5b28569
 class EMA(Callback):
