@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['Operator2d', 'CrossStageAttention']
 
-# %% ../../nbs/37_maps.ipynb #6450ad4a
+# %% ../../nbs/37_maps.ipynb #7b88b1d3
 import torch
 from einops import einsum, rearrange
 from timm.layers import ConvNormAct, LayerNorm2d, Mlp
@@ -15,7 +15,7 @@ from ..ops.cbsa import CBSA, _cells
 from .layers import Block
 from .transformer import block_halves
 
-# %% ../../nbs/37_maps.ipynb #7f883252
+# %% ../../nbs/37_maps.ipynb #7f18a01f
 def check_maps(
     x,         # maps, as a user gave them
     sizes,     # rows and columns of each `b 2`, or None
@@ -32,7 +32,7 @@ def check_maps(
     fits = (sizes >= side).all() and (sizes <= torch.tensor(most)).all()
     check_option(fits, 'sizes', sizes.tolist(), f'{least}, and at most {most}')
 
-# %% ../../nbs/37_maps.ipynb #0cae0c3d
+# %% ../../nbs/37_maps.ipynb #993b656f
 def real_places(
     x:Tensor,      # maps `b c h w`
     sizes:Tensor,  # rows and columns of each `b 2`
@@ -41,7 +41,7 @@ def real_places(
     (h, w), (rows, cols) = sizes.to(x.device).mT[..., None], (torch.arange(n, device=x.device) for n in x.shape[2:])
     return (rows < h)[:, :, None] & (cols < w)[:, None]
 
-# %% ../../nbs/37_maps.ipynb #3973090c
+# %% ../../nbs/37_maps.ipynb #3a7e0529
 def beside_maps(
     op:nn.Module,             # an operator
     x:Tensor,                 # maps `b c h w`
@@ -61,7 +61,7 @@ def beside_maps(
             told[name] = value[number]*real[..., None] if how == 'sum' else value[number]
     return told | dict(sizes=real.to(x.dtype))
 
-# %% ../../nbs/37_maps.ipynb #c902fcd3
+# %% ../../nbs/37_maps.ipynb #789c0c2e
 class Operator2d(nn.Module):
     "An attention operator on feature maps."
     def __init__(self,
@@ -83,7 +83,7 @@ class Operator2d(nn.Module):
         y = rearrange(y, 'b (h w) c -> b c h w', h=x.shape[2])
         return y if x.is_contiguous(memory_format=torch.channels_last) else y.contiguous()
 
-# %% ../../nbs/37_maps.ipynb #6f29407c
+# %% ../../nbs/37_maps.ipynb #6c331f00
 def _map_mlp(dim, ratio=2.): return Mlp(dim, int(dim*ratio), use_conv=True)
 
 class CrossStageAttention(nn.Module):

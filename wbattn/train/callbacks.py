@@ -263,7 +263,8 @@ def bits(
     score.__name__ = 'bits_per_byte' if dls.bytes_per_token else 'bits_per_token'
     return score
 
-METRICS = dict(accuracy=lambda dls: accuracy, top5=lambda dls: top5, bits_per_byte=bits) # name in a task → DataLoaders → function
+METRICS = dict(accuracy=lambda dls: accuracy, top5=lambda dls: top5,
+               bits_per_byte=bits) # name in a task → DataLoaders → function
 
 # %% ../../nbs/55_callbacks.ipynb #a5b28569
 class EMA(Callback):

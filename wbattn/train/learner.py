@@ -46,7 +46,8 @@ def param_groups(
     of_layers = partial(param_groups_layer_decay, layer_decay=recipe.layer_decay)
     split = of_layers if recipe.layer_decay < 1 else param_groups_weight_decay
     of_head = {id(p) for p in getattr(model, 'get_classifier', nn.Identity)().parameters()}
-    return [dict(params=params, decay=recipe.decay_all or g['weight_decay'] > 0, lr_scale=g.get('lr_scale', 1.), head=head)
+    return [dict(params=params, decay=recipe.decay_all or g['weight_decay'] > 0, lr_scale=g.get('lr_scale', 1.),
+                 head=head)
             for head in (False, True) for g in split(model, 1., no_weight_decay_list=exempt)
             if (params := [p for p in g['params'] if (id(p) in of_head) == head])]
 
@@ -100,7 +101,7 @@ class WBLearner(Learner):
     "A fastai `Learner` that knows its recipe and can begin at any epoch."
     first_epoch = 0
     def _do_fit(self):
-        if self.first_epoch and hasattr(self, 'progress'): self.progress.mbar.update(0) # else it doesn't go on in the middle
+        if self.first_epoch and hasattr(self, 'progress'): self.progress.mbar.update(0) # starts a bar in the middle
         for self.epoch in range(self.first_epoch, self.n_epoch):
             self._with_events(self._do_epoch, 'epoch', CancelEpochException)
     def all_batches(self):

@@ -86,7 +86,7 @@ def derive(
 )->Recipe:
     "`base` with other numbers, each with its source."
     for name in changes: known(name, vars(base), "a recipe has no")
-    sources = base.source | dict.fromkeys(pd.json_normalize(changes), source) # `data.img_size` for dict(data=dict(img_size=…))
+    sources = base.source | dict.fromkeys(pd.json_normalize(changes), source) # names such as `data.img_size`
     for k in changes.keys() & {'model', 'data'}: changes[k] = getattr(base, k) | changes[k]
     return replace(base, **changes, source=sources)
 
