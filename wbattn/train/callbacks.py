@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/55_callbacks.ipynb #41d093c3
-import math, time, torch, torch.nn.functional as F
+import math, time, torch, warnings, torch.nn.functional as F
 from accelerate.utils import gather_object
 from torch.amp import GradScaler, autocast
 from fastai.callback.channelslast import ChannelsLast
@@ -162,6 +162,8 @@ def amp_mode(
     device,  # where the model will be
 ):           # 'bf16', 'fp16' or None
     "The precision that `amp` means on a device."
+    if amp == 'bf16' and device.type == 'cpu':
+        warnings.warn("bf16 on a CPU computes several times slower than amp=none")
     if amp == 'auto': amp = 'none' if device.type != 'cuda' else 'bf16' if torch.cuda.is_bf16_supported() else 'fp16'
     return None if amp == 'none' else amp
 

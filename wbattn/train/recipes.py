@@ -18,7 +18,7 @@ _share = (lambda v: 0 <= v <= 1), "in [0, 1]"
 
 RULES = (
     ('epochs bs grad_accum_steps', whole()), ('lr_base_size threads', whole(0)),
-    ('lr wd warmup_epochs warmup_lr min_lr', _number),
+    ('lr', (lambda v: 0 < v < math.inf, "a positive number")), ('wd warmup_epochs warmup_lr min_lr', _number),
     ('rate_weight token_labels mixup cutmix clip_grad', _number), ('layer_decay', SHARE),
     ('warmup smoothing mixup_prob mixup_switch_prob model_ema_decay', _share),
     ('sched', one_of('one_cycle', 'cosine', 'linear', 'inverse_sqrt')),
