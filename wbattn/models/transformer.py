@@ -117,6 +117,8 @@ def _make_layers(self:WhiteBoxTransformer, halves, drop_path, init_values, norm_
     dim = self.embed_dim
     block = partial(Block, dim, norm_layer=norm_layer, drop_path=drop_path, init_values=init_values)
     self.blocks = nn.ModuleList([block(**halves(i)) for i in range(self.depth)])
+    for op in (b.attn for b in self.blocks):
+        if isinstance(op, CBSA) and op.grid is None: op.grid = self.patch_embed.grid_size
     layer = partial(ClassAttentionBlock, dim, self.num_heads, qkv_bias=True, eta=1. if self.depth <= 12 else 1e-5,
         tokens_norm=True, norm_layer=norm_layer)
     self.cls_attn_blocks = nn.ModuleList([layer() for _ in range(self.cls_attn_layers)])
