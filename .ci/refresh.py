@@ -30,10 +30,10 @@ def run(*command): return subprocess.run(command, cwd=root).returncode == 0
 
 def importers(given):
     "Notebooks besides the given ones that import a module which differs from the last commit"
-    changed = subprocess.run(['git', 'diff', '--name-only', 'HEAD', '--', 'wbattn'], cwd=root, capture_output=True, text=True).stdout.split()
-    modules = {f.removesuffix('.py').removesuffix('/__init__').replace('/', '.') for f in changed} - {'wbattn._modidx', 'wbattn'}
+    changed = subprocess.run(['git', 'diff', '--name-only', 'HEAD', '--', 'wbattn'], cwd=root, capture_output=True, text=True).stdout
+    modules = re.findall(r'(?m)^(wbattn/(?!_)\S+?)(?:/__init__)?\.py$', changed) # not wbattn's own __init__ and _modidx
     for p in sorted(set((root/'nbs').glob('*.ipynb')) - set(given)):
-        if any(re.search(rf'\b{re.escape(m)}\b(?!\.\w)', p.read_text(encoding='utf-8')) for m in modules): yield p.stem
+        if any(re.search(rf"\b{m.replace('/', '[.]')}\b(?!\.\w)", p.read_text(encoding='utf-8')) for m in modules): yield p.stem
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
