@@ -19,7 +19,8 @@ recorded = r'(?m)^#\|\s*(slow|cuda|data)\s*$|^#\|\s*eval:\s*false'
 def execute(path, slow):
     "Run a notebook in its folder and write its outputs back; raises at the first error."
     nb = nbformat.read(path, 4)
-    client = NotebookClient(nb, timeout=3600, kernel_name='python3', resources={'metadata': {'path': str(path.parent)}})
+    client = NotebookClient(nb, timeout=3600, kernel_name='python3', resources={'metadata': {'path': str(path.parent)}},
+                            extra_arguments=['--log-level=40']) # errors only: ipykernel warns of its own port
     with client.setup_kernel():
         for i, cell in enumerate(nb.cells):
             if cell.cell_type == 'code' and cell.source.strip() and (slow or not re.search(recorded, cell.source)): client.execute_cell(cell, i)
@@ -29,10 +30,10 @@ def run(*command): return subprocess.run(command, cwd=root).returncode == 0
 
 def importers(given):
     "Notebooks besides the given ones that import a module which differs from the last commit"
-    changed = subprocess.run(['git', 'diff', '--name-only', 'HEAD', '--', 'wbattn'], cwd=root, capture_output=True, text=True).stdout.split()
-    modules = {f.removesuffix('.py').replace('/', '.') for f in changed} - {'wbattn._modidx', 'wbattn.__init__'}
+    changed = subprocess.run(['git', 'diff', '--name-only', 'HEAD', '--', 'wbattn'], cwd=root, capture_output=True, text=True).stdout
+    modules = re.findall(r'(?m)^(wbattn/(?!_)\S+?)(?:/__init__)?\.py$', changed) # not wbattn's own __init__ and _modidx
     for p in sorted(set((root/'nbs').glob('*.ipynb')) - set(given)):
-        if any(re.search(rf'\b{re.escape(m)}\b', p.read_text(encoding='utf-8')) for m in modules): yield p.name
+        if any(re.search(rf"\b{m.replace('/', '[.]')}\b(?!\.\w)", p.read_text(encoding='utf-8')) for m in modules): yield p.stem
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -47,7 +48,7 @@ def main():
         except CellExecutionError as e: sys.exit(f'{path.name} is not written:\n' + re.sub(r'\x1b\[[0-9;]*m', '', str(e)))
         run('nbdev_clean', '--fname', str(path))
     others = list(importers(args.notebooks))
-    if others: print('these import what changed: nbdev_test --path nbs/NAME for', *others)
+    if others: print(f"these import what changed: nbdev_test --file_re '^({'|'.join(others)})[.]'")
     checks = [['readme.py'], ['check.py', 'code'], ['check.py', 'pages', *map(str, args.notebooks)]]
     sys.exit(not all([run(sys.executable, f'.ci/{c}', *rest) for c, *rest in checks]))
 

@@ -1,6 +1,10 @@
 // Figures that answer: plain inputs, plain SVG, no library. Each function takes recorded data and returns an element.
 const NS = 'http://www.w3.org/2000/svg';
 export const COLORS = ['#D55E00', '#0072B2', '#009E73', '#CC79A7', '#b58900', '#56B4E9', '#888888', '#7a5cc0', '#c0392b'];
+// An operator has one colour in all figures.
+const OPERATORS = {'ECA': '#D55E00', 'ECA, expansion': '#D55E00', 'ECA, compression': '#b58900', 'MSSA': '#CC79A7', 'MSSA (CRATE)': '#CC79A7',
+  'TSSA': '#0072B2', 'TSSA, causal': '#56B4E9', 'DMSA': '#009E73', 'ReduNet': 'currentColor', 'XCA': '#7a5cc0'};
+const colour = name => OPERATORS[name] || '#888888';
 
 export function el(tag, attrs = {}, ...kids) {
   const e = document.createElement(tag);
@@ -89,12 +93,12 @@ export function steps(data) {
     const yticks = []; for (let v = Math.ceil(lo/tick); v*tick <= hi; v++) yticks.push(+(v*tick).toFixed(3));
     const f = frame({x: [data.steps[0], data.steps.at(-1)], y: [lo, hi], xlog: true, xticks: [.01, .1, 1], yticks,
       xlabel: 'length of the step / length of the tokens', ylabel: 'relative change of the rate', title: 'Change of the chosen rate against the length of one step, for every operator'});
-    lines.forEach((l, i) => line(f, data.steps, l, COLORS[i], i % 2 ? '6 3' : ''));
+    lines.forEach((l, i) => line(f, data.steps, l, colour(names[i]), i % 2 ? '6 3' : ''));
     cross(f, step.value);
-    return [f.svg, legend({head: ['operator', `change after this step`, 'longest step that still moves it that way'],
+    return [f.svg, legend({head: ['operator', `change after this step`, 'longest step in this direction'],
       body: names.map((n, i) => {
         const sign = Math.sign(lines[i][0]), last = lines[i].findIndex(v => Math.sign(v) != sign);
-        return [COLORS[i], n, percent(lines[i][step.index]), last < 0 ? `all, to ${data.steps.at(-1)}` : String(data.steps[last - 1])];
+        return [colour(n), n, percent(lines[i][step.index]), last < 0 ? `all, to ${data.steps.at(-1)}` : String(data.steps[last - 1])];
       })})];
   });
   s.update();
@@ -154,14 +158,14 @@ export function cost(data) {
     for (let e = Math.floor(Math.log10(lo)); e <= Math.log10(hi); e++) if (10**e >= lo) ticks.push(10**e);
     const x = [Math.min(n, first)*.9, Math.max(n, last)*1.1], xticks = [16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576].filter(v => v >= x[0] && v <= x[1]);
     const f = frame({x, y: [lo, hi], xlog: true, ylog: true, xticks, yticks: ticks, xlabel: 'tokens n', ylabel: what.value, title: `${what.value} against the number of tokens, for every operator`});
-    names.forEach((k, i) => {
-      line(f, table[k].map(p => p[0]), table[k].map(p => p[1]), COLORS[i]);
-      if (n > last) line(f, [last, n], [table[k].at(-1)[1], at(table[k], n)], COLORS[i], '2 4');
-      if (n < first) line(f, [n, first], [at(table[k], n), table[k][0][1]], COLORS[i], '2 4');
-      f.svg.append(draw('circle', {cx: f.X(n), cy: f.Y(at(table[k], n)), r: 3.5, fill: COLORS[i]}));
+    names.forEach(k => {
+      line(f, table[k].map(p => p[0]), table[k].map(p => p[1]), colour(k));
+      if (n > last) line(f, [last, n], [table[k].at(-1)[1], at(table[k], n)], colour(k), '2 4');
+      if (n < first) line(f, [n, first], [at(table[k], n), table[k][0][1]], colour(k), '2 4');
+      f.svg.append(draw('circle', {cx: f.X(n), cy: f.Y(at(table[k], n)), r: 3.5, fill: colour(k)}));
     });
     cross(f, n);
-    const rows = names.map((k, i) => [at(table[k], n), COLORS[i], k]).sort((a, b) => a[0] - b[0]), best = rows[0][0];
+    const rows = names.map(k => [at(table[k], n), colour(k), k]).sort((a, b) => a[0] - b[0]), best = rows[0][0];
     return [f.svg, legend({head: ['operator', what.value, 'times the least'], body: rows.map(([v, c, k]) => [c, k, format(v), (v/best).toFixed(1)])}),
       el('p', {}, n > last || n < first ? `Prolonged: measured were ${first} to ${last.toLocaleString('en')} tokens.` : 'Between measured points: a straight line on logarithmic axes.')];
   });

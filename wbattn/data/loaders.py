@@ -146,7 +146,8 @@ def as_loaders(
     "Loaders of data sets."
     check_value('bs', bs, whole())
     check_value('val_bs', val_bs or 1, whole())
-    if bs > len(sets[0]): raise ValueError(f"bs={bs} is more than the {len(sets[0])} training {task.unit}")
+    if bs > len(sets[0]):
+        raise ValueError(f"bs={bs} is more than the {len(sets[0])} training {task.unit}; choose less by --bs (bs)")
     device = torch.device(device or default_device())
     kwargs = dict(num_workers=num_workers, after_batch=after_batch,
         pin_memory=num_workers != 0 and device.type == 'cuda')
