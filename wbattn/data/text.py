@@ -43,7 +43,6 @@ def _read_file(path):
             raise ValueError(said) from None
     return docs
 
-# %% ../../nbs/48b_text.ipynb #48bfile2
 def _read_documents(paths):
     "The documents in files and folders that hold something, by name"
     docs = {}
@@ -70,7 +69,6 @@ def glosses()->dict: # synset of WordNet → bytes
     lines = (files('timm')/'data'/'_info'/'imagenet_synset_to_definition.txt').read_text('utf-8').splitlines()
     return {name: f'{text}\n'.encode() for name, _, text in (o.partition('\t') for o in lines) if text}
 
-# %% ../../nbs/48b_text.ipynb #48bcorp2
 CORPORA = dict(python=python_source, glosses=glosses) # name → function that reads its documents
 
 def read_corpus(
@@ -152,7 +150,6 @@ def _bin_tokens(text, vocab):
     ids = vocab.encode(text).numpy()
     return np.append(ids, [] if vocab.end is None else vocab.end).astype('<u2')
 
-# %% ../../nbs/48b_text.ipynb #4fbb6bea
 def read_bin(
     path,  # of a file of tokens
     vocab, # a vocabulary, or its name

@@ -165,7 +165,6 @@ def scores(
     return res | dict(tokens=nll.numel(), bits=res['cross_entropy']/math.log(2)/(size or 1), bytes_per_token=size,
         nats_by_position=nll.mean(0).tolist())
 
-# %% ../../nbs/74_runs.ipynb #1272effd
 def evaluate(
     learn:Learner, # a trained learner
     ds_idx=1,      # 1: validation, 2: test part
@@ -256,7 +255,6 @@ def run_info(
     decided = {k: getattr(p, k) for k in ('data', 'arch', 'given')}
     return decided | dict(model_kwargs=learn.model.model_args, recipe=asdict(p.recipe), cfg=task_of(learn.dls).config)
 
-# %% ../../nbs/74_runs.ipynb #32059767
 def _say(s, file=None):
     if not rank_distrib(): print(s, flush=True, file=file)
 
@@ -294,7 +292,6 @@ def save_figure(
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic_write(path, partial(fig.savefig, dpi=110, format='png'))
 
-# %% ../../nbs/74_runs.ipynb #e664ed26
 def write_figures(
     out:Path,      # the run directory
 )->list:           # files written
@@ -324,13 +321,12 @@ def report_run(
     write_json(p.out/'summary.json', summary)
     return read_json(p.out/'summary.json')
 
-# %% ../../nbs/74_runs.ipynb #5563fbc4
+# %% ../../nbs/74_runs.ipynb #e32349ac
 def _result(s):
     "The accuracy of each part; papers validate on the test part, as a rule."
     found = zip(s['parts'][1:] if 'test' in s['parts'][1:2] else ['validation', 'test'], (s['valid'], s['test']))
     return ', '.join(f"{part} accuracy {100*r['accuracy']:.2f} % ({r['right']:,} right)" for part, r in found if r)
 
-# %% ../../nbs/74_runs.ipynb #e32349ac
 def run_train(
     o,        # options, see train_run
 )->dict:      # what summary.json holds; None in all processes but the first
