@@ -60,8 +60,8 @@ def python_source()->dict: # path below the library → bytes
     "The files of Python's standard library, without tests and tables."
     root = Path(sysconfig.get_paths()['stdlib'])
     found = [p.relative_to(root) for p in sorted(root.rglob('*.py'))]
-    docs = {k.as_posix(): (root/k).read_bytes()[:2**16] for k in found if not _not_source & set(k.parts)}
-    return {k: v for k, v in docs.items() if v}
+    kept = (k for k in found if not _not_source & set(k.parts))
+    return {k.as_posix(): text for k in kept if (text := (root/k).read_bytes()[:2**16])}
 
 # %% ../../nbs/48b_text.ipynb #79b29588
 def glosses()->dict: # synset of WordNet → bytes
