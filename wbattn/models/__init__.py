@@ -6,53 +6,40 @@
 __all__ = ['save_model', 'load_model', 'published']
 
 # %% ../../nbs/34_weights.ipynb #5dd67ebc
-import json, os
+import json
+from copy import deepcopy
 from dataclasses import fields
 from pathlib import Path
+from tempfile import TemporaryDirectory
 import timm
 import torch
-from safetensors.torch import save_file
-from timm.models import PretrainedCfg
-from timm.models._hub import save_config_for_hf # the public save_for_hf can't write channels-last weights
+from timm.models import PretrainedCfg, save_for_hf
+from timm.models._hub import generate_readme
 from torch import nn
 from .language import WhiteBoxEncoder, WhiteBoxGPT
 from .transformer import WhiteBoxTransformer, fit_positions
-from .zoo import _not_args, create, list_models
+from .zoo import build_args, create, list_models
 from ..numerics import known
-
-# %% ../../nbs/34_weights.ipynb #08347186
-_source = {'url', 'file', 'state_dict', 'hf_hub_id', 'hf_hub_filename', 'source', 'architecture'}
-
-def _config(model, cfg):
-    "Arguments that make the model again; timm's record about its data, `cfg` set in it."
-    if not hasattr(model, 'model_args'):
-        raise ValueError(f"expected a model made by create, so that it can be made again, got {type(model).__name__}")
-    names = getattr(model, 'saved_args', ('num_classes', 'global_pool'))
-    args = {k: v for k, v in model.model_args.items() if k not in _not_args}
-    args |= {k: v for k in names if isinstance(v := getattr(model, k, None), (int, str, list))}
-    def refuse(v): raise ValueError(f"argument {v!r} of the model can't be written to config.json")
-    json.dumps(args, default=refuse)
-    for k in cfg: known(k, [f.name for f in fields(PretrainedCfg)], "timm's pretrained cfg has no")
-    old = {k: v for k, v in model.pretrained_cfg.items() if k not in _source}
-    for k in ('input_size', 'test_input_size', 'min_input_size'):       # of timm's models, too
-        if old.get(k): old[k] = [args.get('in_chans', old[k][0]), *old[k][1:]]
-    if isinstance(model, WhiteBoxTransformer): old['input_size'] = [model.in_chans, *model.img_size]
-    return args, old | dict(num_classes=model.num_classes) | cfg
 
 # %% ../../nbs/34_weights.ipynb #54f533e6
 def save_model(
-    model:nn.Module, # a registered model
-    path:str|Path,   # directory, made if need be
-    **cfg,           # entries of timm's pretrained cfg to set: mean, std, label_names, …
-)->Path:             # the directory
-    "Write `model.safetensors` and `config.json`."
-    path, (args, cfg) = Path(path), _config(model, cfg)
+    model:nn.Module,     # a registered model
+    path:str|Path,       # directory, made if need be
+    card:dict|None=None, # of the README, by timm's words: description, details, usage, license, citation, tags
+    **cfg,               # entries of timm's pretrained cfg to set: mean, std, label_names, …
+)->Path:                 # the directory
+    "Write `model.safetensors`, `config.json` and `README.md`."
+    for k in cfg: known(k, [f.name for f in fields(PretrainedCfg)], "timm's pretrained cfg has no")
+    path, plain = Path(path), deepcopy(model).to('cpu', memory_format=torch.contiguous_format)   # as safetensors asks
+    readme = generate_readme(dict(license='unknown') | (card or {}), model.pretrained_cfg['architecture'],
+        getattr(model, 'hub_task', 'image-classification'))
     path.mkdir(parents=True, exist_ok=True)
-    parts = path/'model.safetensors.part', path/'config.json.part'
-    state = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}
-    save_file(state, parts[0], metadata={'format': 'pt'})
-    save_config_for_hf(model, parts[1], model_config=dict(pretrained_cfg=cfg), model_args=args)
-    for part in parts: os.replace(part, part.with_suffix(''))
+    with TemporaryDirectory(dir=path) as parts:
+        cfg = dict(pretrained_cfg=dict(num_classes=model.num_classes) | cfg)   # else timm drops the labels of a new head
+        size = dict(img_size=getattr(model, 'img_size', None))
+        save_for_hf(plain, parts, model_config=cfg, model_args=build_args(model), data_config=size, safe_serialization=True)
+        Path(parts, 'README.md').write_text(readme)
+        for part in Path(parts).iterdir(): part.replace(path/part.name)
     return path
 
 # %% ../../nbs/34_weights.ipynb #9fb9b357
@@ -61,12 +48,8 @@ def load_model(
     **kwargs,      # changes: another num_classes starts a fresh head
 )->nn.Module:      # in evaluation mode
     "Read back what `save_model` wrote."
-    path = Path(path)
-    if not (path/'model.safetensors').is_file(): raise FileNotFoundError(f"no model.safetensors in {str(path)!r}")
-    model = timm.create_model(f'local-dir:{path}', pretrained=True, **kwargs)
-    if not hasattr(model, 'model_args'):
-        model.model_args = json.loads((path/'config.json').read_text())['model_args'] | kwargs
-    return model.eval()
+    if not Path(path, 'model.safetensors').is_file(): raise FileNotFoundError(f"no model.safetensors in {str(path)!r}")
+    return timm.create_model(f'local-dir:{path}', pretrained=True, **kwargs).eval()
 
 # %% ../../nbs/34_weights.ipynb #18936f3a
 def check_weights(

@@ -7,16 +7,15 @@ __all__ = ['expand', 'compress', 'eca_membership', 'eca_update', 'Expand', 'Comp
 
 # %% ../../nbs/15_eca.ipynb #283a539a
 import math
-from functools import partial
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
-from torch.utils.checkpoint import checkpoint
+from torch.autograd import Function
 from einops import rearrange
 from fastcore.basics import patch
 from ..forms import Unfit, fast, operator
 from ..numerics import (block_options, check_heads, check_option, check_sizes, check_tokens, known, no_autocast,
-                             refuse_mask, widen)
+                             plain_grad, refuse_mask, widen)
 from .attention import join_heads, split_heads
 from .basis import cached_sketch, pooled_sketch, project_rows, projector, ridge_gram
 from ..rates import coding_rate, subspace_rate
@@ -29,7 +28,7 @@ def sketch_tokens(
     "The sketch ZᵀΩ of the tokens."
     with no_autocast(Z):
         Z = widen(Z)
-        return Z.mT @ omega.to(Z.dtype)
+        return (omega.to(Z.dtype).mT @ Z).mT
 
 # %% ../../nbs/15_eca.ipynb #12c0dd94
 def check_update(
@@ -54,14 +53,16 @@ def expand(
     return Z - project_rows(Z, sketch_tokens(Z, omega), eps)
 
 # %% ../../nbs/15_eca.ipynb #9f3f258d
-def _codes(Z, U, S, eps, projection):
-    "Codes A `... h n p`, and the projectors on their spans `... h p p`, from the sketched tokens S `... d r`"
+def _projectors(U, S, eps, projection):
+    "Projectors on the spans of the groups' codes `... h p p`, from the sketched tokens S `... d r`"
     known(projection, ('full', 'diagonal'), 'unknown projection')
-    W = rearrange(U, 'h d p -> d (h p)')
-    A = split_heads(Z @ W, len(U))
-    with no_autocast(Z): P = projector((W.mT.to(S.dtype) @ S).unflatten(-2, (len(U), -1)), eps)
-    if projection == 'diagonal': P = torch.diag_embed(P.diagonal(dim1=-2, dim2=-1))
-    return A, P.to(A.dtype)
+    with no_autocast(S): P = projector((rearrange(U, 'h d p -> (h p) d').to(S.dtype) @ S).unflatten(-2, (len(U), -1)), eps)
+    return P if projection == 'full' else torch.diag_embed(P.diagonal(dim1=-2, dim2=-1))
+
+def _codes(Z, U, S, eps, projection):
+    "Codes A `... h n p` and the projectors on their spans"
+    A = split_heads(Z @ rearrange(U, 'h d p -> d (h p)'), len(U))
+    return A, _projectors(U, S, eps, projection).to(A.dtype)
 
 # %% ../../nbs/15_eca.ipynb #3cc0de07
 def _memberships(C, eta):
@@ -125,10 +126,72 @@ def eca_update(
     Sr = S[..., :rank or omega.shape[-1] // len(U)]
     return alpha * (Z - project_rows(Z, S, eps)) - beta * _compress(Z, U, Sr, eta, eps, projection)
 
-# %% ../../nbs/15_eca.ipynb #40ca1675
-_chunk = 512   # tokens of a sample that go through together
-_kept = 16     # chunks whose intermediates are kept for the gradient; with more they are recomputed
+# %% ../../nbs/15_eca.ipynb #a9431d66
+def _map(Z, S, V, W, P, B, alpha, eta):
+    "The map of the tokens, plainly"
+    N = _outside(split_heads(Z @ W, P.shape[-3]), P, eta)
+    return alpha * Z - (Z @ S) @ V - join_heads(N) @ B
 
+_chunk = 512   # tokens of a sample that go through together
+
+def _chunks(small, large):
+    "For each chunk of a sample: its small matrices, and its rows of the large ones `b n .`"
+    for i in range(len(large[0])):
+        for rows in zip(*(t[i].split(_chunk) for t in large)): yield *(t[i] for t in small), *rows
+
+def _by_head(t, h): return t.unflatten(-1, (h, -1)).transpose(0, 1)   # c (h p) -> h c p, a view
+def _joined(t): return t.transpose(0, 1).flatten(1)                   # and back
+
+def _projected(A, P, eta):
+    "Codes by head `h c p`, projected, their logits and memberships `h c`"
+    A = _by_head(A, len(P))
+    C = torch.bmm(A, P)
+    logits = torch.linalg.vector_norm(C, dim=-1).square() / (2*eta)
+    return A, C, logits, logits.softmax(0)
+
+# %% ../../nbs/15_eca.ipynb #3f62ab58
+def _outside_grads(A, P, eta, dN):
+    "Of a chunk's codes `c hp` and the gradient of N: N, and the gradients of A, P and η"
+    A, C, logits, pi = _projected(A, P, eta)
+    outside, dN = A - C, _by_head(dN, len(P))
+    dpi = torch.linalg.vecdot(dN, outside)
+    dlogits = pi * (dpi - (pi*dpi).sum(0))
+    dA = dN * pi.unsqueeze(-1)
+    dC = (C * (dlogits/eta).unsqueeze(-1)).sub_(dA)
+    dP, N = A.mT @ dC, outside.mul_(pi.unsqueeze(-1))
+    return _joined(N), _joined(dA.baddbmm_(dC, P.mT)), dP, -(dlogits*logits).sum() / eta
+
+# %% ../../nbs/15_eca.ipynb #0437a8e5
+class _Map(Function):
+    "The map of tokens `b n d` in chunks, its gradient by hand."
+    @staticmethod
+    def forward(ctx, Z, S, V, W, P, B, alpha, eta):
+        b, n, _ = Z.shape
+        A, T, out = (Z.new_empty(b, n, k) for k in (len(B), S.shape[-1], Z.shape[-1]))
+        for s, v, p, z, a, t, o in _chunks((S, V, P), (Z, A, T, out)):
+            torch.mm(z, s, out=t)
+            codes, C, _, pi = _projected(torch.mm(z, W, out=a), p, eta)
+            torch.mul(z, alpha, out=o).addmm_(t, v, alpha=-1)
+            o.addmm_(_joined((codes - C).mul_(pi.unsqueeze(-1))), B, alpha=-1)
+        ctx.save_for_backward(Z, S, V, W, P, B, alpha, eta, A, T)
+        return out
+
+    @staticmethod
+    def backward(ctx, G):
+        *given, A, T = ctx.saved_tensors
+        if torch.is_grad_enabled() or torch._C._functorch.is_legacy_batchedtensor(G): return plain_grad(_map, given, G)
+        Z, S, V, W, P, B, alpha, eta = given
+        dZ, dS, dV, dW, dP, dB, dalpha, deta = grads = [torch.empty_like(Z), *map(torch.zeros_like, given[1:])]
+        for s, v, p, ds, dv, dp, z, a, t, g, dz in _chunks((S, V, P, dS, dV, dP), (Z, A, T, G, dZ)):
+            N, da, of_p, of_eta = _outside_grads(a, p, eta, -(g @ B.mT))
+            dt = -(g @ v.mT)
+            for total, left, right in ((ds, z, dt), (dW, z, da)): total.addmm_(left.mT, right)
+            for total, left in ((dv, t), (dB, N)): total.addmm_(left.mT, g, alpha=-1)
+            torch.mul(g, alpha, out=dz).addmm_(dt, s.mT).addmm_(da, W.mT)
+            for total, part in ((dp, of_p), (deta, of_eta), (dalpha, torch.linalg.vecdot(z, g).sum())): total += part
+        return *grads,
+
+# %% ../../nbs/15_eca.ipynb #40ca1675
 @fast(eca_update, 'cpu')
 def _eca_update_in_chunks(Z, U, omega, alpha=0.1, beta=0.1, eta=0.5, eps=1e-2, rank=None, projection='full'):
     "The update of ECA eq. (4), its map of the tokens in chunks."
@@ -136,18 +199,15 @@ def _eca_update_in_chunks(Z, U, omega, alpha=0.1, beta=0.1, eta=0.5, eps=1e-2, r
     if Z.dim() != 3 or Z.shape[1] < Z.shape[2]: raise Unfit(f'few tokens: {tuple(Z.shape)}')
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         raise Unfit('it is being transformed')
+    if any(isinstance(t, Tensor) and t.dim() for t in (alpha, beta, eta)): raise Unfit('α, β or η is no single number')
     S = sketch_tokens(Z, omega)
     if S.dtype != Z.dtype or torch.is_autocast_enabled('cpu'): raise Unfit('half precision, or autocast is on')
     L, info = torch.linalg.cholesky_ex(ridge_gram(S, eps))
     if info.any(): raise Unfit('the Gram matrix of the sketch is not positive definite')
     V = alpha * torch.cholesky_inverse(L) @ S.mT
-    A, P = _codes(Z, U, S[..., :rank or omega.shape[-1] // len(U)], eps, projection)
-    B = (beta * rearrange(U, 'h d p -> (h p) d')).expand(len(Z), -1, -1)
-    outside = partial(checkpoint, _outside, use_reentrant=False) if Z.shape[1] > _kept*_chunk else _outside
-    def through(z, a):
-        z = torch.baddbmm(alpha*z, z @ S, V, alpha=-1)
-        return torch.baddbmm(z, join_heads(outside(a, P, eta)), B, alpha=-1)
-    return torch.cat([through(z, a) for z, a in zip(Z.split(_chunk, 1), A.split(_chunk, 2))], 1)
+    P = _projectors(U, S[..., :rank or omega.shape[-1] // len(U)], eps, projection)
+    W = rearrange(U, 'h d p -> d (h p)')
+    return _Map.apply(Z, S, V, W, P, beta*W.mT, *(torch.as_tensor(t, dtype=Z.dtype) for t in (alpha, eta)))
 
 # %% ../../nbs/15_eca.ipynb #67694588
 def _check_widths(dim, num_heads, head_dim, rank):

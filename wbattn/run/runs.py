@@ -6,7 +6,7 @@
 __all__ = ['PREPARED', 'read_pretrained']
 
 # %% ../../nbs/74_runs.ipynb #0f943a0c
-import math, os, sys, time
+import json, math, os, sys, time
 import torch, torch.nn.functional as F
 from argparse import Namespace
 from contextlib import contextmanager, nullcontext
@@ -14,6 +14,7 @@ from dataclasses import asdict, replace
 from filelock import FileLock, Timeout
 from functools import partial
 from pathlib import Path
+from safetensors import safe_open
 from safetensors.torch import load_file
 from timm import is_model
 from torch import Tensor, nn
@@ -25,7 +26,7 @@ from fastai.torch_core import num_distrib, rank_distrib, set_seed
 from ..data import dls_args, get_dls
 from ..look import RECORDS, RecordLayers, learning_curves, plot_history
 from ..models import create, list_models, published, save_model
-from ..models.zoo import check_fits
+from ..models.zoo import _shipped, build_args, check_fits
 from ..numerics import known
 from wbattn.train.checkpoint import (CSVLog, Checkpoint, atomic_write, load_checkpoint, read_json, read_log, versions,
     write_json)
@@ -46,8 +47,8 @@ def pick_device(
     return found
 
 # %% ../../nbs/74_runs.ipynb #d9a55f78
-RUN_FILES = ('model.safetensors', 'config.json', 'log.csv', 'summary.json', 'recipe.json', 'checkpoint.pt', 'best.pt',
-             'curves.png', *RECORDS, 'layer_rates.png', 'step_sizes.png', 'sparsity.png')
+RUN_FILES = ('model.safetensors', 'config.json', 'README.md', 'log.csv', 'summary.json', 'recipe.json', 'checkpoint.pt',
+             'best.pt', 'curves.png', *RECORDS, 'layer_rates.png', 'step_sizes.png', 'sparsity.png')
 
 def check_run_dir(
     out:Path,         # the run directory
@@ -82,6 +83,10 @@ def run_dir(
 # %% ../../nbs/74_runs.ipynb #a5d6dc40
 def _contents(path):
     "Weights, and what is known of them: architecture, arguments, preparation of pictures, and the run; or nothing."
+    if file := _shipped(path).get('file'):
+        with safe_open(file, 'pt') as f: card = f.metadata()
+        run = dict(data=card['data'], recipe=dict(data=json.loads(card['data_args'])), given={})
+        return load_file(file), run | dict(arch=str(path))
     if path.suffix == '.safetensors':
         config, summary = path.with_name('config.json'), path.with_name('summary.json')
         if not config.is_file(): return load_file(path), {}
@@ -115,7 +120,7 @@ def _make(path, arch, changes):
 PREPARED = 'mean', 'std', 'crop_pct', 'crop_mode', 'interpolation', 'input_size' # how a picture is prepared
 
 def read_pretrained(
-    path,         # run directory, checkpoint of a run, or a file of published weights
+    path,         # run directory, checkpoint of a run, a model that comes with the package, or a file of published weights
     arch=None,    # architecture that it has to be, asked for where weights come alone; None: whatever it is
     model=None,   # dict of arguments of the model: what departs from those of the weights
     cfg=None,     # dict: what departs from how pictures are prepared, names in `PREPARED`
@@ -125,7 +130,7 @@ def read_pretrained(
     path, device = Path(path), pick_device(device)
     for k in cfg or {}: known(k, PREPARED, "pictures are prepared without")
     if path.is_dir(): path /= 'model.safetensors' if (path/'model.safetensors').is_file() else 'checkpoint.pt'
-    if not path.is_file(): raise FileNotFoundError(f"no weights here: {str(path)!r} doesn't exist")
+    if not (path.is_file() or _shipped(path)): raise FileNotFoundError(f"no weights here: {str(path)!r} doesn't exist")
     try: made = _make(path, arch, model or {})
     except Exception as e: raise ValueError(f"can't read {str(path)!r}: {e}") from e
     made.pretrained_cfg |= cfg or {}
@@ -197,7 +202,7 @@ def _new_run(o):
     changes = dict(epochs=o.epochs, bs=o.bs, lr=o.lr, model=o.model, data=of_data) | (o.recipe or {})
     recipe = get_recipe(data, arch, finetune=bool(start), **changes)
     if start and 'img_size' not in dls_args(data): recipe = replace(recipe, data=of_data)
-    args = start.model_args | recipe.model if start else {}
+    args = build_args(start) | recipe.model if start else {}
     decided = dict(
         data=data, arch=arch, recipe=recipe, given=as_given(o, _kept),
         model_kwargs={k: v for k, v in args.items() if k not in ('num_classes', 'img_size')}, # beyond the recipe's
@@ -254,7 +259,7 @@ def run_info(
 )->dict:   # of plain values
     "What a checkpoint says about its run, enough to continue it."
     decided = {k: getattr(p, k) for k in ('data', 'arch', 'given')}
-    return decided | dict(model_kwargs=learn.model.model_args, recipe=asdict(p.recipe), cfg=task_of(learn.dls).config)
+    return decided | dict(model_kwargs=build_args(learn.model), recipe=asdict(p.recipe), cfg=task_of(learn.dls).config)
 
 # %% ../../nbs/74_runs.ipynb #32059767
 def _say(s, file=None):
@@ -311,8 +316,6 @@ def report_run(
 )->dict:     # what summary.json holds
     "Evaluate, and write what a run leaves."
     valid, test, *_ = *(evaluate(learn, i) for i in range(1, len(learn.dls.loaders))), None
-    save_model(learn.model, p.out, **task_of(learn.dls).config)
-    (p.out/'model.safetensors').chmod((p.out/'config.json').stat().st_mode)
     figures, trained = write_figures(p.out) if p.figures else None, sum(r['seconds'] for r in read_log(p.out/'log.csv'))
     summary = run_info(p, learn) | dict(
         seed=p.seed, accuracy=(test or valid)['accuracy'], valid=valid, test=test,
@@ -321,6 +324,9 @@ def report_run(
         seconds=dict(training=round(trained, 2), cpu=round(time.process_time() - p.cpu, 2)),
         device=str(learn.dls.device), processes=max(1, num_distrib()), threads=torch.get_num_threads(),
         command=p.command, versions=versions(), started=p.began, figures=figures)
+    card = {k: summary[k] for k in ('data', 'command', 'seed', 'epochs', 'accuracy')}
+    save_model(learn.model, p.out, dict(details=card), **task_of(learn.dls).config)
+    (p.out/'model.safetensors').chmod((p.out/'config.json').stat().st_mode)
     write_json(p.out/'summary.json', summary)
     return read_json(p.out/'summary.json')
 
