@@ -91,11 +91,6 @@ class SimDINO(RateLoss):
     def __init__(self):
         super().__init__(probe=True)
         self.rate = SimDINOLoss()
-    def before_fit(self):
-        if not hasattr(self.learn, 'ema'):
-            raise ValueError("loss=simdino needs a teacher, such as model_ema_decay=0.99")
-        if hasattr(self.learn, 'token_labels'): raise ValueError("loss=simdino uses no labels; expected token_labels=0")
-        super().before_fit()
     def term(self):
         x, model, side = self.x, unwrap_model(self.model), self.x.shape[-1]
         wide, narrow = _crops(x, side, .4, 1.), _crops(x, side//2, .1, .4)

@@ -34,6 +34,8 @@ class RecipeRules:
             if getattr(self, name) is not None: check_value(name, getattr(self, name), rule)
         if self.bs % self.grad_accum_steps:
             raise ValueError(f"bs={self.bs}; expected a multiple of grad_accum_steps={self.grad_accum_steps}")
+        if self.loss == 'simdino' and (self.token_labels or not self.model_ema_decay):
+            raise ValueError("loss=simdino needs a teacher, such as model_ema_decay=0.99, and token_labels=0")
     @property
     def peak_lr(self): return self.lr*self.bs/self.lr_base_size if self.lr_base_size else self.lr
 
