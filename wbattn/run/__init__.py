@@ -111,7 +111,6 @@ def done_by(
         return run
     return decorate
 
-# %% ../../nbs/76_cli.ipynb #79c8fc0d
 def shares(
     func,   # whose options
     *names, # these
