@@ -80,7 +80,7 @@ function shell(inputs, redraw) {
 export function steps(data) {
   let s;
   const ask = () => s.update(), percent = v => (v > 0 ? '+' : '') + (100*v).toFixed(1) + ' %';
-  const rate = choice('rate', ['R_c(Z | U), groups given the bases', 'R(Z), all tokens'], ask);
+  const rate = choice('rate', ['of the groups, given the bases', 'of all tokens'], ask);
   const eps = slider('ε', data.eps, data.eps.indexOf(0.5), v => String(v), ask);
   const step = slider('step', data.steps, data.steps.indexOf(0.1), v => `${v} of the tokens' length`, ask);
   s = shell([rate, eps, step], () => {

@@ -187,7 +187,6 @@ def dls_args(
     known(name, DATASETS, "unknown data set")
     return list(DATASETS[name].options)
 
-# %% ../../nbs/49_datasets.ipynb #49get002
 def get_dls(
     name,     # a key of `DATASETS`
     **kwargs  # its options; None: leave it to the data set

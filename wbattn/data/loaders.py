@@ -42,7 +42,6 @@ def picture_task(
     metrics = ('accuracy',) if len(vocab) <= 10 else ('accuracy', 'top5')
     return Task('images', 'images', args, metrics, config | dict(label_names=[str(o) for o in vocab]))
 
-# %% ../../nbs/40_loaders.ipynb #40task02
 def task_of(
     dls # DataLoaders, ours or of fastai
 )->Task:
@@ -58,7 +57,6 @@ class Label(Categorize):
     def encodes(self, o): # a whole number
         return TensorCategory(int(o))
 
-# %% ../../nbs/40_loaders.ipynb #4113a851
 def labelled(
     x,          # inputs: a tensor, or an array of anything
     tfm,        # what is done to one of them: a Transform, or several; None: nothing
@@ -118,7 +116,6 @@ class BatchDL(TfmdDL):
         repeats = getattr(self.dataset, 'repeats', 1)
         return np.repeat(super().shuffle_fn(idxs), repeats)[:len(idxs)].tolist()
 
-# %% ../../nbs/40_loaders.ipynb #a40dfec3
 class Loaders(DataLoaders):
     "Training and validation loader, a test loader where there is one, and their task."
     task, name, parts = None, '', () # under which recipes are looked up; what is trained, validated and tested on
@@ -145,7 +142,6 @@ def as_loaders(
 )->Loaders:
     "Loaders of data sets."
     check_value('bs', bs, whole())
-    check_value('val_bs', val_bs or 1, whole())
     if bs > len(sets[0]):
         raise ValueError(f"bs={bs} is more than the {len(sets[0])} training {task.unit}; choose less by --bs (bs)")
     device = torch.device(device or default_device())
@@ -180,10 +176,9 @@ def array_dls(
 def stratified_split(
     y,      # labels `n`
     *sizes, # of each class, for the parts that are not trained on: a number, or a share below 1
-    seed=0, # of the permutation; part of a data set's definition, not of a run
 )->tuple:   # indices to train on, and of each further part, each sorted
     "Split indices so that every class has its share in every part."
-    y, rng, found = np.asarray(y), np.random.RandomState(seed), []
+    y, rng, found = np.asarray(y), np.random.RandomState(0), []
     for c in np.unique(y):
         idx = rng.permutation(np.flatnonzero(y == c))
         n = [s if s >= 1 else min(max(round(s*len(idx)), 1), len(idx) - 1) for s in sizes]

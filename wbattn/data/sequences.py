@@ -73,7 +73,6 @@ def byte_rows(
     "Texts, or pictures row by row, as sequences of symbols."
     return [np.frombuffer(t, np.uint8).astype(np.uint16) + 1 for t in texts]
 
-# %% ../../nbs/48c_sequences.ipynb #48cimdb2
 @dataset('imdb', "IMDB's reviews, byte by byte", '25,000 → 25,000', 2, 4096, 'a file a review',
          'https://ai.stanford.edu/~amaas/data/sentiment/')
 @sequence_options
@@ -88,10 +87,6 @@ def imdb_dls(
         shuffle=False) for k in ('train', 'test')}
     return sequence_dls('imdb', {k: (byte_rows(o.data), o.target) for k, o in read.items()}, ('neg', 'pos'),
         max_len, **kwargs)
-
-# %% ../../nbs/48c_sequences.ipynb #4270fa2f
-OPERATORS = {'[MIN': min, '[MAX': max, '[MED': lambda v: int(statistics.median(v)), '[SM': lambda v: sum(v) % 10}
-SYMBOLS = ['', *map(str, range(10)), *OPERATORS, ']'] # by id; 0 is padding
 
 # %% ../../nbs/48c_sequences.ipynb #9aa3d6d8
 def grow(
@@ -117,6 +112,9 @@ def grow(
     return kept.sum(), [zip(args[kept[tree]].tolist(), ids[kept[tree]].tolist()) for tree, args, ids in levels]
 
 # %% ../../nbs/48c_sequences.ipynb #23600414
+OPERATORS = {'[MIN': min, '[MAX': max, '[MED': lambda v: int(statistics.median(v)), '[SM': lambda v: sum(v) % 10}
+SYMBOLS = ['', *map(str, range(10)), *OPERATORS, ']'] # by id; 0 is padding
+
 def _write(levels, depth, out):
     "Append the next tree of a level to the symbols `out`; its value."
     args, symbol = next(levels[depth])
@@ -188,7 +186,6 @@ def _fits(path, taken):
     others = _distances(path, taken).min((1, 2), initial=np.inf)
     return ~_near_border(path, 1.5).any(1) & (others > 2) & (own.min((1, 2)) > STEP)
 
-# %% ../../nbs/48c_sequences.ipynb #fb6eb718
 def _draw_paths(rng, n):
     "Two long paths, then the short ones, of at most n pictures: middles and directions of the dashes `2 n all`"
     paths = np.zeros((2, n, 0), complex)
@@ -212,7 +209,6 @@ def _place_circles(rng, paths):
     second = np.where(joined, ends[i, path, 1 - end], ends[i, 1 - path, other])
     return np.stack([ends[i, path, end], second], 1), joined
 
-# %% ../../nbs/48c_sequences.ipynb #1157247e
 def _matched(rng, value, label, width):
     "Numbers of items, in random order: as many of either label in each interval of this width"
     items = pd.DataFrame(dict(bin=value//width, label=label)).sample(frac=1, random_state=rng)

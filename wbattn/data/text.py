@@ -43,7 +43,6 @@ def _read_file(path):
             raise ValueError(said) from None
     return docs
 
-# %% ../../nbs/48b_text.ipynb #48bfile2
 def _read_documents(paths):
     "The documents in files and folders that hold something, by name"
     docs = {}
@@ -61,8 +60,8 @@ def python_source()->dict: # path below the library → bytes
     "The files of Python's standard library, without tests and tables."
     root = Path(sysconfig.get_paths()['stdlib'])
     found = [p.relative_to(root) for p in sorted(root.rglob('*.py'))]
-    docs = {k.as_posix(): (root/k).read_bytes()[:2**16] for k in found if not _not_source & set(k.parts)}
-    return {k: v for k, v in docs.items() if v}
+    kept = (k for k in found if not _not_source & set(k.parts))
+    return {k.as_posix(): text for k in kept if (text := (root/k).read_bytes()[:2**16])}
 
 # %% ../../nbs/48b_text.ipynb #79b29588
 def glosses()->dict: # synset of WordNet → bytes
@@ -70,7 +69,6 @@ def glosses()->dict: # synset of WordNet → bytes
     lines = (files('timm')/'data'/'_info'/'imagenet_synset_to_definition.txt').read_text('utf-8').splitlines()
     return {name: f'{text}\n'.encode() for name, _, text in (o.partition('\t') for o in lines) if text}
 
-# %% ../../nbs/48b_text.ipynb #48bcorp2
 CORPORA = dict(python=python_source, glosses=glosses) # name → function that reads its documents
 
 def read_corpus(
@@ -152,7 +150,6 @@ def _bin_tokens(text, vocab):
     ids = vocab.encode(text).numpy()
     return np.append(ids, [] if vocab.end is None else vocab.end).astype('<u2')
 
-# %% ../../nbs/48b_text.ipynb #4fbb6bea
 def read_bin(
     path,  # of a file of tokens
     vocab, # a vocabulary, or its name

@@ -56,7 +56,7 @@ class ShortConv(nn.Conv1d):
 class WhiteBoxGPT(TimmModel):
     "GPT-2's shell around any causal operator: ids to logits."
     no_decay = ()
-    saved_args = 'vocab_size', 'block_size'
+    hub_task = 'text-generation'
     kwargs_filter = 'num_classes', 'global_pool', 'in_chans'
     synonyms = dict(num_classes='vocab_size')
     def __init__(self,
@@ -258,7 +258,7 @@ class PostNormBlock(Block):
 # %% ../../nbs/33b_language.ipynb #b4b31849
 class WhiteBoxEncoder(TimmModel):
     "Symbols, positions, blocks around any operator, a mean, a class."
-    saved_args = 'num_classes', 'vocab_size', 'max_len', 'documents'
+    hub_task = 'text-classification'
     kwargs_filter = 'global_pool', 'in_chans', 'img_size'
     def __init__(self,
         attn:str|Callable='tssa',    # operator: a name in `attn_layers`, or a constructor

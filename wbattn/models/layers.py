@@ -188,7 +188,7 @@ class TimmModel(nn.Module):
     grad_checkpointing = False
     init_std = .02                  # of linear maps and tables at the start; None: PyTorch's own
     no_decay = 'cls_token', 'pos_embed.'   # parameters whose names begin so take no weight decay
-    saved_args = 'num_classes', 'in_chans', 'img_size', 'global_pool'   # what a checkpoint says of the model as it is
+    hub_task = 'image-classification'   # the hub's word for what the model does
     kwargs_filter = ()              # timm's words for pictures that the model doesn't take
     synonyms = {}                   # timm's word for an argument → ours
     def __init__(self,

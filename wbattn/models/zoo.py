@@ -13,7 +13,7 @@ import torch
 from fastcore.basics import patch
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from timm.layers import to_2tuple
-from timm.models import build_model_with_cfg, register_model
+from timm.models import build_model_with_cfg, get_model_args, register_model
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 from ..numerics import known
@@ -61,6 +61,7 @@ digits_sizes = dict(
     eca_digits_patch2_8=_size(96, 4, 4, op=dict(rank=2), **_small),
     eca_digits_patch1_8=_size(64, 6, 4, op=dict(rank=8), **_small | dict(patch_size=1)),
     tost_digits_patch2_8=_size(96, 4, 4, op=_bias, **_small),
+    tost_digits_tiny_patch2_8=_size(64, 4, 4, op=_bias, **_small),
     dmst_digits_patch2_8=_size(96, 4, 4, op=_bias, **_small),
     xcit_digits_patch2_8=_size(96, 4, 4, **_small),
     crate_digits_patch2_8=_size(96, 4, 4, **_small, stem='conv'))
@@ -102,13 +103,13 @@ def build(
     **kwargs,              # of the model, of its operator, of its second half (`mlp_*`); win over the row's
 )->nn.Module:
     "Build a registered model."
-    kwargs = {cls.synonyms.get(k, k): v for k, v in kwargs.items()}
+    given, kwargs = kwargs, {cls.synonyms.get(k, k): v for k, v in kwargs.items()}
     own = row.get('op', {}) if kwargs.get('attn', row.get('attn')) == row.get('attn') else {}
     args = {k: v for k, v in row.items() if k not in ('op', 'data')} | own | kwargs
     features = dict(out_indices=args.pop('out_indices', 3), feature_cls='getter')
     model = build_model_with_cfg(cls, name, pretrained, feature_cfg=features, kwargs_filter=cls.kwargs_filter,
         pretrained_filter_fn=lambda state, model: model.checkpoint_filter(state), **args)
-    model.model_args = {k: v for k, v in kwargs.items() if k not in {*_not_args, *cls.kwargs_filter}}
+    model._model_args = {k: v for k, v in given.items() if k not in _not_args}   # as timm's create_model does
     return model
 
 # %% ../../nbs/32_models.ipynb #e9c2842d
@@ -163,9 +164,14 @@ def create(
     "A model by name; an unknown name is answered with the nearest ones."
     if not timm.is_model(arch): known(arch, list_models(), "unknown arch")
     if arch.startswith('wb_'): return timm.model_entrypoint(arch)(**kwargs)
-    model = timm.create_model(arch, **kwargs)
-    if not hasattr(model, 'model_args'): model.model_args = kwargs
-    return model
+    return timm.create_model(arch, **kwargs)
+
+# %% ../../nbs/32_models.ipynb #c9f2acf7
+def build_args(
+    model:nn.Module, # of `create`
+)->dict:             # arguments that make it again
+    "What a model was asked to be, as it is now."
+    return model._model_args | get_model_args(model)
 
 # %% ../../nbs/32_models.ipynb #dd0248fb
 def _in_place(out, a, b, **kwargs): return 2*math.prod(a)*b[-1]

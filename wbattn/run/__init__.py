@@ -111,7 +111,6 @@ def done_by(
         return run
     return decorate
 
-# %% ../../nbs/76_cli.ipynb #79c8fc0d
 def shares(
     func,   # whose options
     *names, # these
@@ -124,7 +123,7 @@ def shares(
 def train_run(
     data:str=None,       # data set: digits, scenes, cifar10, imagenet, folder, listops, python, … (default: digits, or that of the weights)
     arch:str=None,       # architecture, a name in timm's registry; a published file has to be told (default: the data set's, or that of the weights)
-    finetune:str=None,   # start from these weights: a run directory, a checkpoint, or a published file
+    finetune:str=None,   # start from these weights: a run directory, a checkpoint, a model that comes with the package, or a published file
     epochs:int=None,     # passes over the training part (default: the recipe's; digits: 40)
     bs:int=None,         # images per step of the optimiser, over all processes; of an evaluation, at once (default: the recipe's; 128)
     lr:float=None,       # highest learning rate (default: the recipe's; digits: 0.0015)
@@ -158,7 +157,7 @@ wbattn_train = command(train_run, 'wbattn_train', examples="""  wbattn_train
 @done_by('wbattn.run.predict:run_eval')
 @shares(train_run, 'arch', 'model', 'data', 'data_dir', 'download', 'num_workers', 'bs', 'device')
 def evaluate_run(
-    checkpoint:str,      # a run directory, a checkpoint of a run, or a file as published for ToST, CRATE or XCiT
+    checkpoint:str,      # a run directory, a checkpoint of a run, a model that comes with the package, or a file as published for ToST, CRATE or XCiT
     part:str='valid',    # valid or test; the same where papers validate on the test part
     cfg:dict=None,       # how pictures are prepared: "crop_pct=0.9 interpolation=bicubic" (default: as for the weights)
     amp:str='auto',      # precision: bf16, fp16, none, or auto: bf16 on a GPU, none on a CPU
@@ -183,7 +182,7 @@ wbattn_eval = command(evaluate_run, 'wbattn_eval', _print_scores, """  wbattn_ev
 @done_by('wbattn.run.predict:run_predict')
 @shares(evaluate_run, 'arch', 'model', 'cfg', 'device')
 def predict_images(
-    checkpoint:str,      # a run directory, a checkpoint of a run, or a file as published for ToST, CRATE or XCiT
+    checkpoint:str,      # a run directory, a checkpoint of a run, a model that comes with the package, or a file as published for ToST, CRATE or XCiT
     images:list,         # pictures, and folders of pictures
     topk:int=3,          # how many classes to print
     out:str='maps',      # directory for the membership maps of the last layer, one PNG for each picture; '': none
@@ -202,7 +201,7 @@ wbattn_predict = command(predict_images, 'wbattn_predict', _print_answers, """  
 @done_by('wbattn.run.predict:run_explain')
 @shares(evaluate_run, 'arch', 'model', 'cfg', 'merge', 'device')
 def explain_run(
-    checkpoint:str,      # a run directory, a checkpoint of a run, or a file as published for ToST, CRATE or XCiT
+    checkpoint:str,      # a run directory, a checkpoint of a run, a model that comes with the package, or a file as published for ToST, CRATE or XCiT
     image:str,           # a picture
     out:str=None,        # file to write, .html (default: explain-<image>.html beside the weights)
     **kwargs             # of evaluate_run
@@ -219,7 +218,7 @@ wbattn_explain = command(explain_run, 'wbattn_explain', lambda page: print(f"rep
 @done_by('wbattn.run.predict:run_generate')
 @shares(train_run, 'arch', 'model', 'device')
 def generate_run(
-    checkpoint:str,        # a run directory, a checkpoint of a run, or a file of weights
+    checkpoint:str,        # a run directory, a checkpoint of a run, a model that comes with the package, or a file of weights
     prompt:str,            # what the text begins with
     tokens:int=256,        # at most so many new tokens
     temperature:float=0.8, # divides the logits; 0: always the likeliest token

@@ -36,7 +36,6 @@ def open_pretrained(
     "The model that the options name, on its device."
     return read_pretrained(o.checkpoint, o.arch, o.model, o.cfg, o.device)
 
-# %% ../../nbs/75_predict.ipynb #55639faf
 def image_files(
     paths, # files and folders
 )->list:   # of paths
@@ -102,7 +101,6 @@ def confusion_figure(
     if len(names) > 40: ax.set(xticks=[], yticks=[])
     return fig
 
-# %% ../../nbs/75_predict.ipynb #0499c0e0
 def merged(
     model, # a model
     given, # arguments of `TokenMerger`; None: as it is
@@ -179,11 +177,11 @@ def run_explain(
 
 # %% ../../nbs/75_predict.ipynb #eded8ca2
 def token_probs(
-    logits,                # `b v`
-    temperature:float=1.,  # divides the logits, ≥ 0; 0: the likeliest token
-    topk:int|None=None,    # so many tokens may be drawn, ≥ 1; None: all
-    topp:float|None=None,  # the likeliest that together hold this probability, in (0, 1]; None: all
-):                         # probabilities `b v`
+    logits,           # `b v`
+    temperature=1.,   # divides the logits, ≥ 0; 0: the likeliest token
+    topk=None,        # so many tokens may be drawn, ≥ 1; None: all
+    topp=None,        # the likeliest that together hold this probability, in (0, 1]; None: all
+):                    # probabilities `b v`
     "What the next token is drawn from."
     check_option(0 <= temperature < math.inf, 'temperature', temperature, 'a number of at least 0')
     for k, v, rule in (('topk', topk, whole()), ('topp', topp, SHARE)):
@@ -197,14 +195,14 @@ def token_probs(
 # %% ../../nbs/75_predict.ipynb #244c6394
 @torch.no_grad()
 def generate(
-    model,                     # a `WhiteBoxGPT` in evaluation mode
-    ids,                       # prompts `b n`
-    n:int=256,                 # at most so many new tokens, ≥ 1
-    temperature:float=1.,      # divides the logits, ≥ 0; 0: the likeliest token
-    topk:int|None=None,        # so many tokens may be drawn, ≥ 1; None: all
-    topp:float|None=None,      # the likeliest that together hold this probability, in (0, 1]; None: all
-    seed:int|None=None,        # of what is drawn; None: another every time
-)->Iterator:                   # new tokens `b`, as they are made
+    model,        # a `WhiteBoxGPT` in evaluation mode
+    ids,          # prompts `b n`
+    n=256,        # at most so many new tokens, ≥ 1
+    temperature=1.,# divides the logits, ≥ 0; 0: the likeliest token
+    topk=None,    # so many tokens may be drawn, ≥ 1; None: all
+    topp=None,    # the likeliest that together hold this probability, in (0, 1]; None: all
+    seed=None,    # of what is drawn; None: another every time
+)->Iterator:      # new tokens `b`, as they are made
     "Go on with texts; where a model's tables are full, it forgets the older half."
     if not ids.shape[1]: raise ValueError("the prompt is empty; a model needs at least one token to go on from")
     rng, most, ids = torch.Generator(), model.max_seq_len or 0, ids.cpu()
@@ -230,14 +228,13 @@ def _pieces(tokens, vocab):
         held = []
     if held: yield vocab.decode(held)
 
-# %% ../../nbs/75_predict.ipynb #28a45a52
 def stream_text(
-    model,               # a `WhiteBoxGPT` in evaluation mode
-    vocab,               # a vocabulary: `encode`, `decode`
-    prompt:str,          # what the text begins with
-    stop:str|None=None,  # the text ends with this
-    **kwargs,            # of `generate`: n, temperature, topk, topp, seed
-)->Iterator[str]:        # pieces of text, as they are made
+    model,          # a `WhiteBoxGPT` in evaluation mode
+    vocab,          # a vocabulary: `encode`, `decode`
+    prompt:str,     # what the text begins with
+    stop=None,      # the text ends with this; None: after n tokens
+    **kwargs,       # of `generate`: n, temperature, topk, topp, seed
+)->Iterator[str]:   # pieces of text, as they are made
     "Go on with a text."
     text = ''
     for piece in _pieces((t[0] for t in generate(model, vocab.encode(prompt)[None], **kwargs)), vocab):
