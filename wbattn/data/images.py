@@ -63,7 +63,6 @@ def read_image(
         path = str(o) if isinstance(o, (str, Path)) else type(o).__name__
         raise UnreadableImage(f"can't read image {path!r}: {str(e) or type(e).__name__}") from e
 
-# %% ../../nbs/41_images.ipynb #dd19d268
 def check_files(
     files # paths
 ):
@@ -93,7 +92,6 @@ class Augment:
         except Exception as e:
             raise ValueError(f"auto_augment={self.auto_augment!r}; expected such as 'rand-m9-mstd0.5-inc1', 'tv-n2-m14' or 'none'") from e
 
-# %% ../../nbs/41_images.ipynb #32042264
 _share = (lambda v: 0 <= v <= 1), "a share from 0 to 1"
 _rules = dict(
     crop=one_of('rrc', 'pad', 'none'), crop_mode=one_of('center', 'squash', 'border'), crop_pct=SHARE, hflip=_share,
@@ -142,7 +140,6 @@ AUGMENTS = dict(
     finetune=Augment(auto_augment='tv-n2-m14', **_squash),
     pretrain=Augment(auto_augment='rand-m9-mstd0.5-inc1', reprob=0.25, repeated_aug=3))
 
-# %% ../../nbs/41_images.ipynb #41names2
 def get_augment(
     augment,  # a name in `AUGMENTS`
     **changes # to its fields
@@ -162,7 +159,6 @@ class Picture(Transform):
     def encodes(self, o): # whatever `read_image` takes
         return TensorImage(self.tfm(read_image(o)))
 
-# %% ../../nbs/41_images.ipynb #41erase2
 class RandomErase(Transform):
     "timm's random erasing, on normalised training batches."
     split_idx, order = 0, 100 # training only; after `Normalize`
@@ -188,7 +184,6 @@ def hold_out(
     if len(parts) == 1: raise ValueError("no images to validate on; pass a valid_pct such as 0.2")
     return parts
 
-# %% ../../nbs/41_images.ipynb #41sets02
 def _augmented(parts, vocab, aug, size, mean):
     "Data sets of the parts; the first is augmented"
     tfms = [Picture(aug.train_tfm(size, mean), 0), Picture(aug.valid_tfm(size, mean), 1)]
@@ -221,7 +216,6 @@ def image_dls(
     size = to_2tuple(img_size)
     check_option(min(size) >= 1, 'img_size', img_size, "a number of pixels, or two")
     check_option(not valid_pct or 0 < valid_pct < 1, 'valid_pct', valid_pct, "0, or a share below 1")
-    check_value('bs', bs, whole())
     small = max(size) < 96
     aug = get_augment(augment or ('light' if small else 'finetune'), **kwargs)
     usual = own if own and small else (IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD)
