@@ -1,13 +1,15 @@
 "Small generated data sets in the true formats of the published ones, a small model, and operators that know their subspaces, for the tests of these notebooks."
 
 import json, pickle
-import numpy as np
+import numpy as np, torch
 import torchvision.datasets as tvd
 from functools import partial
 from pathlib import Path
 from PIL import Image
 from timm.data import ImageNetInfo
-from torch import nn
+from torch import Tensor, nn
+from wbattn import DMSA, ECAttention, MSSA, TSSA, compression_operators, expansion_operator
+from wbattn.data import digits_dls
 from wbattn.numerics import known
 from wbattn.models import create
 
@@ -131,6 +133,22 @@ def tiny_model(
     size = dict(embed_dim=32, depth=2, num_heads=2, extra_convs=1)
     return create(f'wb_{family}_digits_patch2_8', **(size | own | kwargs))
 
+def few_digits(
+    n=256,   # scans for training
+    **kwargs # of `digits_dls`
+):           # DataLoaders, on the CPU
+    "The digits, of which only some are for training."
+    dls = digits_dls(**(dict(device='cpu', seed=0) | kwargs))
+    dls.train.n = n
+    return dls
+
+def quiet_fit(
+    learn,   # a Learner of ours
+    **kwargs # of `fit_recipe`
+):           # `learn`
+    "Train as the recipe says, without a word."
+    with learn.no_bar(), learn.no_logging(): return learn.fit_recipe(**kwargs)
+
 def with_bases(
     op, # MSSA, TSSA, DMSA or ECAttention
     U   # bases of its heads `h d p`
@@ -143,3 +161,19 @@ def with_bases(
         op.proj.weight.copy_(W.T)
         op.proj.bias.zero_()
     return op
+
+def updates(
+    Z:Tensor,     # tokens `n d`, float64
+    Pi:Tensor,    # their groups `n h`, 0 or 1
+    U,            # bases of the groups `h d p`
+    rank,         # of ECA's sketches
+    seed=0        # of what has no bases: DMSA's memberships
+)->dict:          # name → `n d`
+    "What one step of each operator, with these bases, adds to the tokens."
+    torch.manual_seed(seed)
+    h, d, _ = U.shape
+    made = dict(MSSA=MSSA(d, h, tied=True), TSSA=TSSA(d, h), DMSA=DMSA(d, h, rope=False))
+    eca, E, C = with_bases(ECAttention(d, h, rank=rank), U), expansion_operator(Z, 0.5), compression_operators(Z, Pi, 0.5)
+    return {'ReduNet': Z @ E.T - torch.einsum('nk,k,kde,ne->nd', Pi, Pi.mean(0), C, Z),
+            **{name: with_bases(op, U)(Z[None])[0] for name, op in made.items()},
+            'ECA, expansion': eca.expand(Z[None])[0], 'ECA, compression': -eca.compress(Z[None])[0]}

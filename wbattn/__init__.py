@@ -16,8 +16,7 @@ __version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from wbattn.rates import (coding_rate, correlated_line, effective_rank, partition_rate, rate_reduction,
-        spectrum_cdf,
-        subspace_rate, union_of_subspaces, variational_rate)
+        spectrum_cdf, subspace_rate, union_of_subspaces, variational_rate)
     from wbattn.testing import assert_close, assert_same_op, check_operator, expect_fail
     from wbattn.forms import use
     from wbattn.ops.redunet import ReduLayer, ReduNet, compression_operators, expansion_operator
@@ -32,14 +31,13 @@ if TYPE_CHECKING:
     from wbattn.losses import CodingRateLoss, RateReductionLoss, SimDINOLoss
     from wbattn.models.maps import Operator2d
     from wbattn.models.merging import MergePlan, TokenMerger, bipartite_plan, window_plan
-    from wbattn.data import cifar_dls, digits_dls, folder_dls, get_dls, imagenet_dls, listops_dls
-    from wbattn.data import scenes_dls, text_dls
+    from wbattn.data import (cifar_dls, digits_dls, folder_dls, get_dls, imagenet_dls, listops_dls, scenes_dls,
+        text_dls)
     from wbattn.train.learner import wb_learner
     from wbattn.look import (cls_attention_maps, explain, layer_rates, layer_spectra, membership_maps, step_sizes,
         subspace_coherence)
     from wbattn.run import (wbattn_bench, wbattn_eval, wbattn_experiment, wbattn_explain, wbattn_generate,
-        wbattn_predict,
-        wbattn_train)
+        wbattn_predict, wbattn_train)
     from wbattn.run.predict import generate
 
 # %% ../nbs/99_face.ipynb #15398659

@@ -92,7 +92,6 @@ def two_linear(
 LAYERS = dict(tssa=TSSA, causal_tssa=partial(CausalTSSA, max_len=None), dmsa=DMSA, eca=ECAttention, mssa=MSSA, xca=XCA,
               softmax=SoftmaxAttention)
 
-# %% ../nbs/39_bench.ipynb #bd465a44
 _plain = partial(forms.use, 'plain')
 FORMS = dict(fast=nullcontext, plain=_plain, compiled=_plain, unfused=partial(sdpa_kernel, SDPBackend.MATH))
 
@@ -113,11 +112,7 @@ class InForm(nn.Module):
         with self.form(): return self.layer(x)
 
 # %% ../nbs/39_bench.ipynb #82b8054e
-def save_table(
-    table:pd.DataFrame, # from `measure`
-    path,               # file to write (CSV)
-    device:str='cpu',   # where it was measured
-):
+def _save_table(table, path, device):
     "Write a table, with date, machine, versions and command as comments above it."
     info = Path('/proc/cpuinfo')
     chips = re.findall(r'model name\s*:\s*(.+)', info.read_text()) if info.exists() else []
@@ -128,27 +123,24 @@ def save_table(
     Path(path).write_text(text, encoding='utf-8')
 
 # %% ../nbs/39_bench.ipynb #73b9ea18
-def _measured(named, d, n, o, device):
-    "The table of one size."
-    torch.manual_seed(0)
-    torch.compiler.reset()
-    x = torch.randn(8 if n < 1024 else 1, n, d).to(device, getattr(torch, o.dtype))
-    layers = {('two linear maps', ''): two_linear(d)} | {k: InForm(LAYERS[k[0]](d, 8), k[1]) for k in named}
-    found = measure({k: m.to(device, x.dtype) for k, m in layers.items()}, x, o.seconds)
-    found[['name', 'form']] = found.pop('name').tolist()
-    found = found.assign(b=len(x), n=n, d=d)
-    print(found.round(2).to_string(index=False), flush=True)
-    return found
-
 def run_bench(
     o,               # options, see bench_run
 )->pd.DataFrame:     # time and memory
     "Measure every layer in every form at every size, and print the tables."
     ops, forms, dims, ns = (getattr(o, k).split(',') for k in ('ops', 'forms', 'dim', 'n'))
     for op in ops: known(op, LAYERS, 'unknown operator')
-    device = o.device or ('cuda' if torch.cuda.is_available() else 'cpu')
+    device, tables = o.device or ('cuda' if torch.cuda.is_available() else 'cpu'), []
     torch.set_num_threads(int(os.environ.get('OMP_NUM_THREADS', 1)))
-    named, sizes = list(product(ops, forms)), product(map(int, dims), map(int, ns))
-    table = pd.concat([_measured(named, *size, o, device) for size in sizes])
-    if o.out: save_table(table, o.out, device)
+    for d, n in product(map(int, dims), map(int, ns)):
+        torch.manual_seed(0)
+        torch.compiler.reset()
+        x = torch.randn(8 if n < 1024 else 1, n, d).to(device, getattr(torch, o.dtype))
+        layers = {(op, form): InForm(LAYERS[op](d, 8), form) for op, form in product(ops, forms)}
+        layers = {('two linear maps', ''): two_linear(d)} | layers
+        found = measure({k: m.to(device, x.dtype) for k, m in layers.items()}, x, o.seconds)
+        found[['name', 'form']] = found.pop('name').tolist()
+        tables.append(found.assign(b=len(x), n=n, d=d))
+        print(tables[-1].round(2).to_string(index=False), flush=True)
+    table = pd.concat(tables)
+    if o.out: _save_table(table, o.out, device)
     return table

@@ -52,7 +52,6 @@ class RedrawnECA(ECAttention):
         self.always, self.draws = always, 0
 
     def _call(self, x, omega):
-        if omega.dim() > 2: raise ValueError("this ablation knows no tokens of several sizes")
         if self.always or self.training:
             self.draws += 1
             omega = sketch(*omega.shape, 1000*self.draws + self.compress.seed, x.device, x.dtype)
@@ -145,7 +144,6 @@ class Study(NamedTuple):
     variants:Callable  # Sizes → {name: (family, arguments of the model)}
     longer:int=1       # train for so many times the budget
 
-# %% ../nbs/81b_studies.ipynb #d60ac624
 def _eca(s, **model): return 'eca', dict(rank=s.rank) | model
 
 def _ranks(s):
@@ -204,10 +202,7 @@ STUDIES |= dict(
                    "timm's ViT": ('vit', {})}))
 
 # %% ../nbs/81b_studies.ipynb #e2fec24b
-def model_args(
-    variant:tuple,   # family, and arguments of the model
-    sizes:Sizes,     # how large
-)->dict:             # keyword arguments
+def _model_args(variant, sizes):
     "The arguments of a variant's model."
     family, given = variant
     return sizes.model | (sizes.vit if family == 'vit' else {}) | given
@@ -221,7 +216,7 @@ def spec_of(
     "Everything that decides a run besides its seed, as JSON in a line (of the recipe: what differs from its defaults)."
     default, skip = vars(Recipe()), ('threads', 'source')
     changed = {k: v for k, v in vars(recipe).items() if v != default[k] and k not in skip}
-    given = dict(data=data, arch=sizes.archs[variant[0]], model=model_args(variant, sizes), recipe=changed)
+    given = dict(data=data, arch=sizes.archs[variant[0]], model=_model_args(variant, sizes), recipe=changed)
     return json.dumps(given, sort_keys=True)
 
 # %% ../nbs/81b_studies.ipynb #29196582
@@ -238,7 +233,6 @@ def _measured(model, dls, history):
     texts = {k: json.dumps(np.round(v, 4).tolist()) for k, v in lists.items()}
     return found | texts | dict(history=json.dumps(history))
 
-# %% ../nbs/81b_studies.ipynb #20ea1d94
 class _Measure(Callback):
     "The same random numbers for every variant; what its layers do, when it is trained."
     order, remove_on_fetch = 99, True
@@ -311,7 +305,7 @@ def _run(o, study, path):
         if done.get((name, seed), spec) != spec:
             raise ValueError(f"{str(path)!r} holds {name!r} made with other settings; choose another file (--out)")
         if (name, seed) in done: continue
-        model = model_args(variant, sizes) | (dict(img_size=sizes.size) if variant[0] == 'vit' else {})
+        model = _model_args(variant, sizes) | (dict(img_size=sizes.size) if variant[0] == 'vit' else {})
         row = _train(o, sizes.archs[variant[0]], model, recipe, seed, path.with_suffix('')/f'{name}-seed{seed}')
         row = row.assign(variant=name, seed=seed, spec=spec, command=o.command)
         append_rows(path, row.reindex(columns=COLUMNS))

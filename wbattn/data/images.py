@@ -19,6 +19,8 @@ from fastcore.parallel import parallel
 from fasttransform import Transform
 from fastai.data.transforms import IntToFloatTensor, Normalize
 from fastai.torch_core import TensorImage
+from fastai.vision.core import PILMask
+from fastai.vision.data import SegmentationDataLoaders, get_image_files
 from fastai.vision.utils import verify_image
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD, create_transform
 from timm.data.auto_augment import NAME_TO_OP, posterize
@@ -228,3 +230,28 @@ def image_dls(
                       num_workers=num_workers, parts=tuple(parts), augmentation=aug)
 
 image_dls.__delwrap__ = Augment   # where the words on its other options stand: a dataclass has no source of its own
+
+# %% ../../nbs/41_images.ipynb #e64a1d5e
+def check_mask(
+    picture:Path, # a file
+    mask:Path,    # of its mask
+    classes:int,  # how many there are
+):
+    "`ValueError` unless there is a mask, as large as the picture, with numbers of classes."
+    if not mask.is_file(): raise ValueError(f"no mask for {picture.name!r}: {str(mask)!r} doesn't exist")
+    found, size = PILMask.create(mask), Image.open(picture).size
+    check_option(found.size == size, f'size of mask {mask.name!r}', found.size, f"its picture's, {size}")
+    most = found.getextrema()[1]
+    check_option(most < classes, f'class in mask {mask.name!r}', most, f'0 to {classes - 1}')
+
+def mask_dls(
+    path,     # folder with `images`, and `masks` of the same names, `.png`
+    codes,    # names of the classes, by number
+    **kwargs  # of `SegmentationDataLoaders.from_label_func`: bs, valid_pct, seed, item_tfms, batch_tfms
+)->SegmentationDataLoaders:
+    "Pictures and masks from a folder; every mask is checked."
+    files = get_image_files(Path(path)/'images')
+    if not files: raise ValueError(f"no pictures in {str(Path(path)/'images')!r}")
+    def mask_of(picture): return Path(path)/'masks'/f'{picture.stem}.png'
+    for picture in files: check_mask(picture, mask_of(picture), len(codes))
+    return SegmentationDataLoaders.from_label_func(path, files, mask_of, codes=codes, **kwargs)

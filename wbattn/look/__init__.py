@@ -9,7 +9,6 @@ __all__ = ['explain']
 import base64, html
 import pandas as pd
 from fastcore.basics import listify
-from matplotlib.figure import Figure
 from pathlib import Path
 from timm.utils import unwrap_model
 from torch import Tensor, nn
@@ -32,10 +31,7 @@ def class_probabilities(
     if getattr(model, 'num_classes', 1): return run_model(model, x).float().softmax(-1).cpu()
     raise lacks(model, "head that gives one number for each class")
 
-def plot_prediction(
-    model:nn.Module,  # a classifier
-    image,            # see prepare_image
-)->Figure:
+def _plot_prediction(model, image):
     "The image, and the most probable classes."
     x, pixels = prepare_image(model, image)
     names = (getattr(model, 'pretrained_cfg', None) or {}).get('label_names')
@@ -61,7 +57,7 @@ def _histories(s):
     return [plot_history(r) for r in s.records]
 
 SECTIONS = { # title → (what is to be seen in it, function of a Subject), in the order of the report
-    'Prediction': ('', lambda s: plot_prediction(s.model, s.image)),
+    'Prediction': ('', lambda s: _plot_prediction(s.model, s.image)),
     'Rates, layer by layer': ('Tokens of this image as they enter each operator, and after its step.',
         lambda s: plot_layer_rates(layer_rates(s.model, s.x))),
     'Memberships': ('How much each patch belongs to each head (Π).',

@@ -15,7 +15,6 @@ from einops import rearrange
 from fastai.callback.core import Callback
 from fastai.callback.hook import Hooks
 from fastai.torch_core import rank_distrib
-from functools import partial
 from pathlib import Path
 from timm.layers import Attention, AttentionRope, to_2tuple
 from timm.models.eva import EvaAttention
@@ -28,7 +27,7 @@ from typing import Callable, NamedTuple
 from ..numerics import check_value, known, one_of, widen
 from ..ops.attention import ISTA
 from ..rates import coding_rate, effective_rank, spectrum_cdf, subspace_rate, variational_rate
-from ..train.checkpoint import atomic_write, rng_state, set_rng_state
+from ..train.checkpoint import rng_state, set_rng_state, write_epoch
 
 # %% ../../nbs/61_measure.ipynb #c84c8901
 def attention_layers(
@@ -41,7 +40,6 @@ def attention_layers(
         if not inside and (hasattr(m, 'membership') or isinstance(m, timms)): found[name] = m
     return found
 
-# %% ../../nbs/61_measure.ipynb #a2e1c459
 def operators(
     model:nn.Module, # a model of the zoo, or any with operators in it
 )->list:             # of modules
@@ -67,7 +65,6 @@ def attention_kinds(
     "The kinds of attention in a model."
     return ', '.join(dict.fromkeys(type(m).__name__ for m in attention_layers(model).values())) or 'none'
 
-# %% ../../nbs/61_measure.ipynb #7270473d
 class MissingQuantity(ValueError):
     "The model doesn't have what was asked for."
 
@@ -118,7 +115,6 @@ class Quantity(NamedTuple):
     label:str   # of an axis, with the unit
     of:Callable # of tokens `b n d` and Asked: `b`, or None
 
-# %% ../../nbs/61_measure.ipynb #6322ec3e
 def _unit_codes_rate(Z, l):
     if l.U is None: return None
     codes = torch.einsum('bnd,hdp->bhnp', widen(Z), widen(l.U))
@@ -147,10 +143,6 @@ def _scaled(block, update):
     gamma = getattr(block, 'gamma1', getattr(block, 'gamma_1', None)) # timm's XCiT and EVA
     return update if gamma is None else gamma*update
 
-def _streams(model, x, blocks):
-    "What enters the block around each operator; None where it is no block with a norm."
-    return collect(model, x, lambda b, z, out: z if hasattr(b, 'norm1') else None, list(blocks.values()))
-
 # %% ../../nbs/61_measure.ipynb #dfebecf9
 def layer_rates(
     model:nn.Module,   # a model of the zoo, of timm's, or any with operators in it
@@ -166,7 +158,8 @@ def layer_rates(
     check_value('where', where, one_of('input', 'stream'))
     model = unwrap_model(model)
     blocks = {op: model.get_submodule(name.rpartition('.')[0]) for name, op in attention_layers(model).items()}
-    streams = dict(zip(blocks, _streams(model, x, blocks))) if where == 'stream' else {}
+    def enters(block, z, out): return z if hasattr(block, 'norm1') else None
+    streams = dict(zip(blocks, collect(model, x, enters, list(blocks.values())))) if where == 'stream' else {}
     def see(op, Z, update):
         asked, row, z = Asked(op, _ask(op, 'membership', Z), _ask(op, 'bases'), eps), {}, streams.get(op)
         z = widen(Z if z is None else z)
@@ -207,7 +200,6 @@ def _to_grid(t, model, x):
         raise ValueError(f"{n} tokens don't form the grid of {rows}×{cols} patches")
     return rearrange(t[..., n - rows*cols:], 'b h (r c) -> b h r c', r=rows).float().cpu()
 
-# %% ../../nbs/61_measure.ipynb #6498e43a
 def memberships(
     model:nn.Module, # with operators that have a membership
     x:Tensor,        # images `b c h w`, or texts `b n`
@@ -229,7 +221,6 @@ class _Softmaxes(TorchDispatchMode):
         if 'softmax' in func.__name__ and out.ndim == 4: self.rows[out.shape[2]].append(out[:, :, 0])
         return out
 
-# %% ../../nbs/61_measure.ipynb #fe21ea6e
 def cls_attention(
     model:nn.Module, # with a class token and attention that compares tokens
     x:Tensor,        # images `b c h w`
@@ -311,7 +302,4 @@ class RecordLayers(Callback):
             try: values = measure(self.model, self.x).items()
             except MissingQuantity: continue
             row = {f'{k}_{i}': v for k, layers in values if not k.endswith('_std') for i, v in enumerate(layers, 1)}
-            file = self.directory/name
-            rows = pd.read_csv(file).to_dict('records') if file.exists() else []
-            table = pd.DataFrame([r for r in rows if r['epoch'] < epoch] + [dict(epoch=epoch) | row])
-            atomic_write(file, partial(table.to_csv, index=False, float_format='%.6g'))
+            write_epoch(self.directory/name, dict(epoch=epoch) | row)

@@ -86,11 +86,8 @@ def pick(
     return spread(n) if i is None else np.arange(n)[listify(i)].tolist()
 
 # %% ../../nbs/62_plots.ipynb #c3afcd52
-def plot_by_layer(
-    tables,    # label of an axis → table: a line for each column, which is a layer; the index goes to the right
-    **kwargs   # of pandas' `plot`
-)->Figure:
-    "Lines in the colour of their layer, and a bar that names the layers."
+def _plot_by_layer(tables, **kwargs):
+    "For each label of an axis a table, whose columns are lines in the colour of their layer; a bar names the layers."
     most, (fig, [axs]) = max(t.shape[1] for t in tables.values()), new_figure(1, len(tables))
     colors = ListedColormap(colormaps['cividis'](np.linspace(0, 0.85, most)))
     for ax, (label, t) in zip(axs, tables.items()):
@@ -147,7 +144,7 @@ def plot_history(
     "What was recorded, by epoch: a line for each layer."
     layers = pd.read_csv(record, index_col='epoch').T
     groups = layers.groupby(layers.index.str.replace(r'_\d+$', '', regex=True), sort=False)
-    fig = plot_by_layer({LABELS[k]: t.T for k, t in groups})
+    fig = _plot_by_layer({LABELS[k]: t.T for k, t in groups})
     for ax in fig.axes[:-1]: ax.locator_params(axis='x', integer=True)
     return fig
 
@@ -174,7 +171,7 @@ def plot_spectra(
 )->Figure:
     "Cumulative spectrum of the tokens, layer by layer."
     shares = pd.DataFrame(100*torch.stack(layer_spectra(model, x), 1).numpy()).rename(lambda i: i + 1)
-    return plot_by_layer({'share of the energy (%)': shares}, logx=True, xlabel='number of strongest directions')
+    return _plot_by_layer({'share of the energy (%)': shares}, logx=True, xlabel='number of strongest directions')
 
 def plot_step_sizes(
     model:nn.Module, # with operators that have alpha and beta
@@ -217,11 +214,11 @@ def _map_rows(measure, model, images, layers, titles):
 # %% ../../nbs/62_plots.ipynb #ff680221
 def map_figure(
     measure:Callable,# memberships or cls_attention
+    label:str,       # of the colours
     model:nn.Module, # that has what is measured
     images,          # PIL image, path, array of bytes or tensor `c h w`; or several: a list, or a tensor `b c h w`
     layers=-1,       # which of the layers that have maps, from 0: a number or several; None: four of them
     titles=None,     # one for each image
-    label:str='',    # of the colours
 )->Figure:
     "Maps of heads over images."
     rows = list(_map_rows(measure, model, images, layers, titles))
@@ -239,7 +236,7 @@ def map_figure(
             ax.imshow(pixels.mean(-1), cmap='gray', vmin=-0.5, vmax=1.5, extent=extent)
             shown = ax.imshow(m, extent=extent, **style)
     for i, ax in enumerate(cells[0, 1:], 1): ax.set_title(f'head {i}', fontsize=9)
-    fig.colorbar(shown, ax=list(axs.flat), shrink=min(1., 3/fig.get_figheight()), pad=0.01, label=label)
+    fig.colorbar(shown, ax=list(axs.flat), pad=0.01, label=label)
     return fig
 
 # %% ../../nbs/62_plots.ipynb #f42f984e
@@ -250,7 +247,7 @@ def membership_maps(
     **kwargs         # of map_figure
 )->Figure:
     "How much each patch of an image belongs to each head."
-    return map_figure(memberships, model, images, **(dict(label='membership') | kwargs))
+    return map_figure(memberships, 'membership', model, images, **kwargs)
 
 @delegates(map_figure)
 def cls_attention_maps(
@@ -259,7 +256,7 @@ def cls_attention_maps(
     **kwargs         # of map_figure
 )->Figure:
     "Where in an image the class token looks."
-    return map_figure(cls_attention, model, images, **(dict(label='attention') | kwargs))
+    return map_figure(cls_attention, 'attention', model, images, **kwargs)
 
 # %% ../../nbs/62_plots.ipynb #d6687ea5
 @torch.no_grad()

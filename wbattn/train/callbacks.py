@@ -82,12 +82,8 @@ def head_input(
     "What the head of a model reads."
     return model.forward_head(model.forward_features(x), pre_logits=True)
 
-def crops(
-    x:Tensor, # images `b c h w`
-    side,     # height and width of the crops
-    *scale,   # smallest and largest share of the image that a crop shows
-)->Tensor:    # `2*b c side side`
-    "Two random crops of each image."
+def _crops(x, side, *scale):
+    "Two random crops of each image `b c h w`, `side` high and wide, that show a share of it within `scale`."
     return torch.stack([v2.RandomResizedCrop(side, scale)(o) for o in (*x, *x)])
 
 class SimDINO(RateLoss):
@@ -97,7 +93,7 @@ class SimDINO(RateLoss):
         self.rate = SimDINOLoss()
     def term(self):
         x, model, side = self.x, unwrap_model(self.model), self.x.shape[-1]
-        wide, narrow = crops(x, side, .4, 1.), crops(x, side//2, .1, .4)
+        wide, narrow = _crops(x, side, .4, 1.), _crops(x, side//2, .1, .4)
         with torch.no_grad(): teacher = head_input(self.ema.avg.module, wide)
         student = torch.cat([head_input(model, wide), head_input(model, narrow)])
         return self.rate(student.unflatten(0, (4, -1)), teacher.unflatten(0, (2, -1)))
@@ -114,11 +110,9 @@ LOSSES = {
     'simdino': (_cross_entropy, [lambda recipe: SimDINO()])} # `loss` of a recipe → its function; callbacks beside it
 
 # %% ../../nbs/55_callbacks.ipynb #cde5c6da
-def token_loss(
-    scores, # of the tokens, by the head `b n classes`
-    shown,  # what their patches show: 0 the ground, otherwise 1 + class `b n`
-):
+def _token_loss(scores, shown):
     "Cross-entropy of the tokens on things, and half of it, to all classes alike, of those on the ground."
+    # scores `b n classes`; what the patches show `b n`: 0 the ground, otherwise 1 + class
     def mean(target, smoothing): # over the tokens whose target is a class, not −1
         loss = F.cross_entropy(scores.float().mT, target, ignore_index=-1, label_smoothing=smoothing, reduction='sum')
         return loss/(target >= 0).sum().clamp(min=1)
@@ -140,7 +134,7 @@ class TokenLabels(LossTerm):
     def term(self):
         model = unwrap_model(self.model)
         shown = F.adaptive_max_pool2d(self.masks.float(), model.patch_embed.grid_size).flatten(1).long()
-        return self.weight*token_loss(model.head(self.tokens[:, -shown.shape[1]:]), shown)
+        return self.weight*_token_loss(model.head(self.tokens[:, -shown.shape[1]:]), shown)
 
 # %% ../../nbs/55_callbacks.ipynb #a08ada73
 class Amp(MixedPrecision):
@@ -151,7 +145,6 @@ class Amp(MixedPrecision):
         self.autocast = autocast(device, dtype=torch.float16 if half else torch.bfloat16)
         self.learn.scaler, self.scales = GradScaler(device, enabled=half), []
 
-# %% ../../nbs/55_callbacks.ipynb #1a1f66e5
 def amp_mode(
     amp:str, # 'auto', 'bf16', 'fp16' or 'none'
     device,  # where the model will be
@@ -210,7 +203,6 @@ class Distributed(DistributedTrainer):
         averaged = [self.ema.avg] if hasattr(self, 'ema') else []
         for b in (b for m in (self.model, *averaged) for b in m.buffers()): torch.distributed.broadcast(b, 0)
 
-# %% ../../nbs/55_callbacks.ipynb #dba097fc
 class Accumulate(GradientAccumulation):
     "fastai's; processes exchange their gradients once per step."
     name = 'accumulate'
@@ -230,7 +222,6 @@ class SampleLoss(AvgLoss):
     "Mean loss over the images of all processes, each counted once."
     value = SampleMean.value
 
-# %% ../../nbs/55_callbacks.ipynb #11c51dbf
 class EMAMetric(SampleMean):
     "The same of the averaged weights, in a fit; else the model is what it is."
     def accumulate(self,

@@ -62,12 +62,8 @@ class GroupOptim(OptimWrapper):
         return [h | dict(lr=h['lr']/h.get('lr_scale', 1)) for h in super().hypers]
 
 # %% ../../nbs/56_learner.ipynb #60cd24e4
-def make_optimizer(
-    groups,        # of param_groups
-    lr,            # learning rate
-    recipe:Recipe, # its opt, opt_betas and opt_eps are used
-)->GroupOptim:
-    "The recipe's optimiser, for fastai's Learner."
+def _make_optimizer(groups, lr, recipe):
+    "The recipe's opt with its opt_betas and opt_eps, for fastai's Learner."
     r, given = recipe, dict(fused=True) if recipe.opt == 'adamw' else {}
     if get_optimizer_info(r.opt).num_betas == 2: given['betas'] = tuple(r.opt_betas) # Adan has three, timm's own
     opt = create_optimizer_v2(list(groups), r.opt, lr, momentum=r.opt_betas[0], eps=r.opt_eps, **given)
@@ -191,7 +187,7 @@ def _learner(dls, model, recipe, task, loss_func, metrics):
     device = torch.device(dls.device or 'cpu')
     exact = [m if isinstance(m, Metric) else SampleMean(m) for m in L(metrics)]
     if recipe.model_ema_decay: exact += [EMAMetric(m.func) for m in exact if isinstance(m, SampleMean)]
-    learn = WBLearner(dls, model, loss_func=loss_func, opt_func=partial(make_optimizer, recipe=recipe),
+    learn = WBLearner(dls, model, loss_func=loss_func, opt_func=partial(_make_optimizer, recipe=recipe),
         splitter=partial(param_groups, recipe=recipe), lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms,
         metrics=exact, cbs=[StopOnNonFinite(), Speed()])
     learn.recipe, learn.recorder.loss = recipe, SampleLoss()

@@ -113,8 +113,8 @@ add_recipe('imagenet/deit', "DeiT's training command: 4 × 256", 'deit', epochs=
 add_recipe('imagenet/deit', _deit, model=dict(drop_path_rate=0.1))
 
 # %% ../../nbs/50_recipes.ipynb #959949cb
-add_recipe('imagenet imagenet/wb_xcit', "XCiT's script, which ToST uses", 'deit', epochs=400)
-add_recipe('imagenet imagenet/wb_xcit', "ToST's training command: 8 × 128 (its text: 2048)", bs=1024)
+add_recipe('imagenet', "XCiT's script, which ToST uses", 'deit', epochs=400)
+add_recipe('imagenet', "ToST's training command: 8 × 128 (its text: 2048)", bs=1024)
 add_recipe('imagenet/wb_dmst', "DMSA, appendix C", 'imagenet', lr=2e-4, lr_base_size=0, epochs=400, bs=512)
 for _size, _bs in dict(tiny=2048, small=1024, medium=512, base=256, base_plus=256, large=128).items():
     _key = f'imagenet/wb_eca_{_size}'
