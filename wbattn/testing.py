@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 # %% ../nbs/01_testing.ipynb #9e5f085c
 def _largest(t):
     "The largest finite entry."
-    return t.nan_to_num(0, 0, 0).abs().max().item() if t.numel() else 0.
+    return t.detach().nan_to_num(0, 0, 0).abs().max().item() if t.numel() else 0.
 
 # %% ../nbs/01_testing.ipynb #4d5532e5
 def assert_close(
