@@ -127,8 +127,6 @@ def eca_update(
     return alpha * (Z - project_rows(Z, S, eps)) - beta * _compress(Z, U, Sr, eta, eps, projection)
 
 # %% ../../nbs/15_eca.ipynb #a9431d66
-#| code-fold: true
-#| code-summary: "The map as it reads, tokens in chunks, and codes by head"
 def _map(Z, S, V, W, P, B, alpha, eta):
     "The map of the tokens, plainly"
     N = _outside(split_heads(Z @ W, P.shape[-3]), P, eta)
@@ -152,8 +150,6 @@ def _projected(A, P, eta):
     return A, C, logits, logits.softmax(0)
 
 # %% ../../nbs/15_eca.ipynb #3f62ab58
-#| code-fold: true
-#| code-summary: "The gradients of a chunk"
 def _outside_grads(A, P, eta, dN):
     "Of a chunk's codes `c hp` and the gradient of N: N, and the gradients of A, P and η"
     A, C, logits, pi = _projected(A, P, eta)
@@ -166,8 +162,6 @@ def _outside_grads(A, P, eta, dN):
     return _joined(N), _joined(dA.baddbmm_(dC, P.mT)), dP, -(dlogits*logits).sum() / eta
 
 # %% ../../nbs/15_eca.ipynb #0437a8e5
-#| code-fold: true
-#| code-summary: "The map in chunks, and its gradient"
 class _Map(Function):
     "The map of tokens `b n d` in chunks, its gradient by hand."
     @staticmethod
@@ -198,8 +192,6 @@ class _Map(Function):
         return *grads,
 
 # %% ../../nbs/15_eca.ipynb #40ca1675
-#| code-fold: true
-#| code-summary: "The form: small matrices, then the map"
 @fast(eca_update, 'cpu')
 def _eca_update_in_chunks(Z, U, omega, alpha=0.1, beta=0.1, eta=0.5, eps=1e-2, rank=None, projection='full'):
     "The update of ECA eq. (4), its map of the tokens in chunks."
