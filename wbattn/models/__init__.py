@@ -38,7 +38,7 @@ def save_model(
         cfg = dict(pretrained_cfg=dict(num_classes=model.num_classes) | cfg)   # else timm drops the labels of a new head
         size = dict(img_size=getattr(model, 'img_size', None))
         save_for_hf(plain, parts, model_config=cfg, model_args=build_args(model), data_config=size, safe_serialization=True)
-        Path(parts, 'README.md').write_text(readme)
+        Path(parts, 'README.md').write_text(readme, encoding='utf-8')
         for part in Path(parts).iterdir(): part.replace(path/part.name)
     return path
 
