@@ -12,7 +12,6 @@ import torch.nn.functional as F
 from itertools import product
 from pathlib import Path
 from scipy.stats import t as student_t
-from torch import Tensor
 from typing import Callable, NamedTuple
 from fastai.callback.core import Callback
 from fastai.torch_core import set_seed
@@ -62,6 +61,7 @@ def _rounded(x, dtype):
     "The values of `x` rounded to another type, with the gradient of `x`."
     return x + (x.to(dtype).to(x.dtype) - x).detach()
 
+# %% ../nbs/81b_studies.ipynb #81bchol2
 class CholeskyECA(ECAttention):
     "ECAttention with the basis Q of Algorithm 4: a Cholesky factor of the Gram matrix, or QR where that fails."
     def __init__(self,
@@ -72,10 +72,8 @@ class CholeskyECA(ECAttention):
         super().__init__(dim, **kwargs)
         self.gram, self.calls, self.failures = getattr(torch, gram), 0, 0
 
-    def basis(self,
-        Y:Tensor, # a sketch `... d r`
-    )->Tensor:    # Q `... d r`
-        "The columns of the sketch, made orthonormal; counts."
+    def _basis(self, Y):
+        "The columns of a sketch `... d r`, made orthonormal; counts."
         Y = F.normalize(Y, dim=-2)
         Yr = _rounded(Y, self.gram)
         ridge = self.expand.eps*torch.eye(Y.shape[-1]).to(Y)
@@ -89,7 +87,7 @@ class CholeskyECA(ECAttention):
         with no_autocast(x):
             x, U = widen(x), self.bases()
             S = x.mT @ omega.to(x.dtype)
-            Q, Qk = self.basis(S), self.basis(U.mT @ S[:, None, :, :self.compress.rank])
+            Q, Qk = self._basis(S), self._basis(U.mT @ S[:, None, :, :self.compress.rank])
             compressed = _outside(x[:, None] @ U, Qk @ Qk.mT, self.compress.eta) @ U.mT
             return self.alpha*(x - x @ Q @ Q.mT) - self.beta*compressed.sum(1)
 
@@ -97,9 +95,9 @@ class CholeskyECA(ECAttention):
 class RawTSSA(TSSA):
     "TSSA without the ℓ2 normalisation over tokens: Π = softmax over heads of temp·‖w‖²."
     def membership(self,
-        x:Tensor,   # tokens `b n d`
+        x,          # tokens `b n d`
         sizes=None, # (a token's membership doesn't depend on the others)
-    )->Tensor:      # `b h n`
+    ):              # `b h n`
         "Π of each token."
         return self._raw(self.codes(x))
 
