@@ -19,7 +19,7 @@ from fastai.learner import AvgLoss, AvgMetric
 from fastai.losses import CrossEntropyLossFlat
 from fastai.metrics import accuracy, top_k_accuracy
 from fastai.torch_core import distrib_barrier, find_bs, num_distrib, to_detach
-from fastcore.basics import store_attr
+from fastcore.basics import patch, store_attr
 from fastprogress.fastprogress import format_time
 from timm.data import Mixup
 from timm.loss import BinaryCrossEntropy
@@ -100,11 +100,10 @@ class SimDINO(RateLoss):
 
 # %% ../../nbs/55_callbacks.ipynb #0fd47766
 def _cross_entropy(recipe): return TargetLoss(label_smoothing=recipe.smoothing)
-def _binary(recipe): return BinaryCrossEntropy(smoothing=recipe.smoothing)
 
 LOSSES = {
     'ce': (_cross_entropy, []),
-    'bce': (_binary, []),
+    'bce': (lambda recipe: BinaryCrossEntropy(smoothing=recipe.smoothing), []),
     'ce+rate': (_cross_entropy, [lambda recipe: RateLoss(recipe.rate_weight)]),
     'mcr2': (_cross_entropy, [lambda recipe: RateLoss(probe=True)]),
     'simdino': (_cross_entropy, [lambda recipe: SimDINO()])} # `loss` of a recipe → its function; callbacks beside it
@@ -270,17 +269,20 @@ class EMA(Callback):
         self.avg.update(self.model, step=self.steps) # by the order of weights, not their names
     def after_pred(self): # in mixed precision, too, this comes before autocasting ends
         if not self.training: self.pred2 = self.avg.module(*self.xb).float()
+    def after_fit(self):
+        if self.final: unwrap_model(self.model).load_state_dict(self.avg.module.state_dict())
     def state_dict(self):
         "What a checkpoint keeps."
         return self.avg.module.state_dict(), self.steps
-    def load_state_dict(self,
-        state, # of state_dict
-    ):
-        "Go on with the average of another fit."
-        weights, self.steps = state
-        self.avg.module.load_state_dict(weights)
-    def after_fit(self):
-        if self.final: unwrap_model(self.model).load_state_dict(self.avg.module.state_dict())
+
+# %% ../../nbs/55_callbacks.ipynb #55emaload
+@patch
+def load_state_dict(self:EMA,
+    state, # of state_dict
+):
+    "Go on with the average of another fit."
+    weights, self.steps = state
+    self.avg.module.load_state_dict(weights)
 
 # %% ../../nbs/55_callbacks.ipynb #b1d2e47e
 class NonFiniteError(FloatingPointError, ValueError):
@@ -292,8 +294,8 @@ class StopOnNonFinite(TerminateOnNaNCallback):
     def after_batch(self):
         if self.loss.isfinite(): return
         what = f'the loss ({self.loss.item()})' if all(x.isfinite().all() for x in self.xb) else 'the input'
-        where = f"epoch {self.epoch + 1}, step {self.iter + 1} of {'training' if self.training else 'validation'}"
-        raise NonFiniteError(f"{what} is not finite at {where}")
+        part = 'training' if self.training else 'validation'
+        raise NonFiniteError(f"{what} is not finite at epoch {self.epoch + 1}, step {self.iter + 1} of {part}")
 
 # %% ../../nbs/55_callbacks.ipynb #cf374ebd
 class Speed(Callback):
@@ -320,8 +322,7 @@ class Speed(Callback):
         if self.learn.logger != self.line: return
         self.said, pct = time.perf_counter(), self.learn.pct_train
         left = (self.said - self.began)*(1 - pct)/(pct - self.learn.first_epoch/self.n_epoch)
-        where, speed = f'epoch {self.epoch + 1}/{self.n_epoch}', f'{self.rate:.0f} images/s'
-        print(f'{where}  {what}  {speed}  left {format_time(left)}', flush=True)
+        print(f'epoch {self.epoch + 1}/{self.n_epoch}  {what}  {self.rate:.0f} images/s  left {format_time(left)}', flush=True)
 
 # %% ../../nbs/55_callbacks.ipynb #9f38f2a0
 OPTIONS = dict(token_labels=TokenLabels, clip_grad=GradientClip, torchcompile=Compile,
