@@ -202,8 +202,8 @@ def dataset(
     url=''       # where it is published
 ):               # a decorator
     "Put a function that makes loaders into the table."
-    row = dict(title=title, images=images, classes=classes, size=size, format=format, url=url)
+    row = partial(SimpleNamespace, title=title, images=images, classes=classes, size=size, format=format, url=url)
     def add(make):
-        DATASETS[name] = SimpleNamespace(make=make, options=tuple(signature(make).parameters), **row)
+        DATASETS[name] = row(make=make, options=tuple(signature(make).parameters))
         return make
     return add

@@ -70,7 +70,7 @@ class RateLoss(LossTerm):
     def before_fit(self):
         def keep(head, inputs): # no method: a copy of the model would copy its object, and the Learner with it
             self.features = inputs[0]
-            return (inputs[0].detach(),) if self.probe else None
+            if self.probe: return inputs[0].detach()
         self.hook = unwrap_model(self.model).get_classifier().register_forward_pre_hook(keep)
     def term(self): return self.weight*self.rate(self.features, self.y)
 
@@ -95,7 +95,7 @@ class SimDINO(RateLoss):
         x, model, side = self.x, unwrap_model(self.model), self.x.shape[-1]
         wide, narrow = _crops(x, side, .4, 1.), _crops(x, side//2, .1, .4)
         with torch.no_grad(): teacher = head_input(self.ema.avg.module, wide)
-        student = torch.cat([head_input(model, wide), head_input(model, narrow)])
+        student = torch.cat([head_input(model, o) for o in (wide, narrow)])
         return self.rate(student.unflatten(0, (4, -1)), teacher.unflatten(0, (2, -1)))
 
 # %% ../../nbs/55_callbacks.ipynb #0fd47766
@@ -199,8 +199,8 @@ class Distributed(DistributedTrainer):
         super().before_fit()
     def before_validate(self):
         super().before_validate()
-        averaged = [self.ema.avg] if hasattr(self, 'ema') else []
-        for b in (b for m in (self.model, *averaged) for b in m.buffers()): torch.distributed.broadcast(b, 0)
+        models = nn.ModuleList([self.model, *([self.ema.avg] if hasattr(self, 'ema') else [])])
+        for b in models.buffers(): torch.distributed.broadcast(b, 0)
 
 class Accumulate(GradientAccumulation):
     "fastai's; processes exchange their gradients once per step."

@@ -30,8 +30,9 @@ class RecipeRules:
     def __post_init__(self):
         self.moms, self.opt_betas = list(self.moms), list(self.opt_betas) # as JSON has them
         known(self.opt, list_optimizers(), "unknown opt")
-        for name, rule in ((name, rule) for names, rule in RULES for name in names.split()):
-            if getattr(self, name) is not None: check_value(name, getattr(self, name), rule)
+        for names, rule in RULES:
+            for name in names.split():
+                if (value := getattr(self, name)) is not None: check_value(name, value, rule)
         if self.bs % self.grad_accum_steps:
             raise ValueError(f"bs={self.bs}; expected a multiple of grad_accum_steps={self.grad_accum_steps}")
         if self.loss == 'simdino' and (self.token_labels or not self.model_ema_decay):
