@@ -76,8 +76,7 @@ class CholeskyECA(ECAttention):
         "The columns of a sketch `... d r`, made orthonormal; counts."
         Y = F.normalize(Y, dim=-2)
         Yr = _rounded(Y, self.gram)
-        ridge = self.expand.eps*torch.eye(Y.shape[-1]).to(Y)
-        L, info = torch.linalg.cholesky_ex(_rounded(Yr.mT @ Yr, self.gram) + ridge)
+        L, info = torch.linalg.cholesky_ex(_rounded(Yr.mT @ Yr, self.gram) + self.expand.eps*torch.eye(Y.shape[-1]).to(Y))
         self.calls += 1
         if not info.any(): return torch.linalg.solve_triangular(L.mT, Y, upper=True, left=False)
         self.failures += 1

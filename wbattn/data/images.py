@@ -205,6 +205,7 @@ def image_dls(
 )->Loaders:
     "DataLoaders for a data set of pictures."
     size = to_2tuple(img_size)
+    check_option(min(size) >= 1, 'img_size', img_size, "a number of pixels, or two")
     check_option(not valid_pct or 0 < valid_pct < 1, 'valid_pct', valid_pct, "0, or a share below 1")
     small = max(size) < 96
     augment = augment or ('light' if small else 'finetune')
