@@ -130,7 +130,7 @@ def _step(self:ReduLayer, Z, Pi=None):
     with no_autocast(Z):
         V, R, norms = self._residuals(Z)
         if Pi is None: Pi = (-self.lam * norms).softmax(0)
-        w = (self.gamma.to(norms.dtype).unsqueeze(-1) * Pi).view(len(R), *[1] * (V.dim() - 2), -1, 1)
+        w = (self.gamma.unsqueeze(-1) * Pi).view(len(R), *[1] * (V.dim() - 2), -1, 1)
         return self.eta * _unrows(V @ self.matrices()[0].to(V.dtype) - (w * R).sum(0), Z, self.shift)
 
 # %% ../../nbs/10_redunet.ipynb #7e0e1be9
@@ -171,8 +171,8 @@ def predict(self:ReduLayer,
     Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
 )->Tensor:     # class of each `... n`
     "The class whose ridge regression leaves the least of a feature: the nearest subspace, softly."
-    norms = self._residuals(Z)[-1]
-    return (self.gamma.to(norms.dtype).unsqueeze(-1) * norms).argmin(0).view(Z.shape[:-1 - self.shift])
+    residuals = self.gamma.unsqueeze(-1) * self._residuals(Z)[-1]
+    return residuals.argmin(0).view(Z.shape[:-1 - self.shift])
 
 # %% ../../nbs/10_redunet.ipynb #10aa0014
 @patch
