@@ -57,7 +57,7 @@ def _values(f, inputs):
     copies = [x.detach().clone().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs]
     real = [x for x in copies if isinstance(x, Tensor) and x.is_floating_point()]
     leaves = [x for x in real if x.requires_grad] or [x.requires_grad_() for x in real]
-    y = f(*(x.clone() if isinstance(x, Tensor) else x for x in copies))
+    y = f(*copies)
     outs = y if isinstance(y, (tuple, list)) else [y]
     named = {f'output {i}': t for i, t in enumerate(outs) if isinstance(t, Tensor)}
     along = [t for t in named.values() if t.requires_grad]
