@@ -50,7 +50,6 @@ def _unrows(V, like, shift):
     if not shift: return V.view(like.shape)
     return torch.fft.ifftn(V.movedim((-2, -1), (0, 1)), dim=tuple(range(-shift, 0)), norm='ortho').real
 
-# %% ../../nbs/10_redunet.ipynb #10aa0005
 def _unit(Z, shift):
     "Each feature divided by its length."
     return F.normalize(widen(Z), dim=tuple(range(-1 - shift, 0))).to(Z.dtype)

@@ -244,7 +244,6 @@ def _read(self:CausalTSSA, x, state=None):
     y, sums = causal_token_statistics_step(w, self.temp, self._biases(start, end), *sums, self.half_life)
     return y, (*sums, end)
 
-# %% ../../nbs/18_causal.ipynb #18aa000d
 @patch
 def init_state(self:CausalTSSA,
     batch:int=1,                      # samples b
@@ -273,7 +272,6 @@ def _remembered_rate(w, Pi, half_life, dim):
     total, count, grouped = (decayed_cumsum(x, rate) for x in (torch.ones_like(each), each, each*w.square()))
     return (count/total*(4*dim*grouped/count).log1p()).sum((1, 3))/2
 
-# %% ../../nbs/18_causal.ipynb #ad57ea70
 @patch
 def objective(self:CausalTSSA,
     x:Tensor,                  # tokens `b n d`
