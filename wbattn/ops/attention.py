@@ -184,7 +184,6 @@ def bases(self:ProjectedAttention)->Tensor|None:
     "The subspaces U_k `h d p`; None where queries, keys and values see three different ones."
     return rearrange(self.qkv.weight, '(h p) d -> h d p', h=self.num_heads) if self.parts == 1 else None
 
-# %% ../../nbs/10a_attention.ipynb #3aa1000f
 @patch
 def no_weight_decay(self:ProjectedAttention)->set[str]:
     "What it has beside the two maps, such as a temperature, shouldn't decay."
