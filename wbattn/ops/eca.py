@@ -17,7 +17,7 @@ from ..forms import Unfit, fast, operator
 from ..numerics import (block_options, check_heads, check_option, check_sizes, check_tokens, known, no_autocast,
                              plain_grad, refuse_mask, widen)
 from .attention import join_heads, split_heads
-from .basis import cached_sketch, pooled_sketch, project_rows, projector, ridge_gram
+from .basis import cached_sketch, differentiated, pooled_sketch, project_rows, projector, ridge_basis
 from ..rates import coding_rate, subspace_rate
 
 # %% ../../nbs/15_eca.ipynb #3cc0de01
@@ -142,10 +142,6 @@ def _chunks(small, large):
 def _by_head(t, h): return t.unflatten(-1, (h, -1)).transpose(0, 1)   # c (h p) -> h c p, a view
 def _joined(t): return t.transpose(0, 1).flatten(1)                   # and back
 
-def _differentiated(G):
-    "Is a gradient to be differentiated again, or one of many at once?"
-    return torch.is_grad_enabled() or torch._C._functorch.is_legacy_batchedtensor(G)
-
 def _projected(A, P, eta):
     "Codes by head `h c p`, projected, their logits and memberships `h c`"
     A = _by_head(A, len(P))
@@ -182,7 +178,7 @@ class _Map(Function):
     @staticmethod
     def backward(ctx, G):
         *given, A, T = ctx.saved_tensors
-        if _differentiated(G): return plain_grad(_map, given, G)
+        if differentiated(G): return plain_grad(_map, given, G)
         Z, Q, W, P, alpha, beta, eta = given
         dZ, dQ, dW, dP, dalpha, dbeta, deta = grads = [torch.empty_like(Z), *map(torch.zeros_like, given[1:])]
         for q, p, dq, dp, z, a, t, g, dz in _chunks((Q, P, dQ, dP), (Z, A, T, G, dZ)):
@@ -195,31 +191,6 @@ class _Map(Function):
             for total, part in ((dp, of_p), (dalpha, of_alpha), (dbeta, of_beta), (deta, of_eta)): total += part
         return *grads,
 
-# %% ../../nbs/15_eca.ipynb #3cc0de18
-def _basis(S, eps):
-    "A basis Q of the sketch with QQᵀ = S(SᵀS + εD)⁻¹Sᵀ, and the Cholesky factor L"
-    L, info = torch.linalg.cholesky_ex(ridge_gram(S, eps))
-    if info.any(): raise Unfit('the Gram matrix of the sketch is not positive definite')
-    return torch.linalg.solve_triangular(L.mT, S, upper=True, left=False), L
-
-class _Basis(Function):
-    "Q for what depends on it by QQᵀ alone, its gradient by hand."
-    @staticmethod
-    def forward(ctx, S, eps):
-        Q, L = _basis(S, eps)
-        ctx.save_for_backward(S, Q, L)
-        ctx.eps = eps
-        return Q
-
-    @staticmethod
-    def backward(ctx, G):
-        S, Q, L = ctx.saved_tensors
-        if _differentiated(G): return *plain_grad(lambda S: _basis(S, ctx.eps)[0], (S,), G), None
-        E = torch.linalg.solve_triangular(L, Q.mT @ G, upper=False, left=False)
-        E = torch.linalg.solve_triangular(L.mT, E, upper=True)
-        E.diagonal(dim1=-2, dim2=-1).mul_(1 + ctx.eps)
-        return torch.linalg.solve_triangular(L, G, upper=False, left=False) - S @ E, None
-
 # %% ../../nbs/15_eca.ipynb #40ca1675
 _few = 2**15   # numbers in a sample, below which the plain form serves
 
@@ -227,13 +198,15 @@ _few = 2**15   # numbers in a sample, below which the plain form serves
 def _eca_update_in_chunks(Z, U, omega, alpha=0.1, beta=0.1, eta=0.5, eps=1e-2, rank=None, projection='full'):
     "The update of ECA eq. (4), its map of the tokens in chunks."
     check_update(Z, omega, U)
-    if Z.dim() != 3 or Z.shape[1] < omega.shape[-1] or Z.shape[1:].numel() < _few: raise Unfit(f'few tokens: {tuple(Z.shape)}')
+    few = Z.dim() != 3 or Z.shape[1] < omega.shape[-1] or Z.shape[1:].numel() < _few
+    if few: raise Unfit(f'few tokens: {tuple(Z.shape)}')
     if torch.compiler.is_compiling(): raise Unfit('it is being compiled')
     if any(isinstance(t, Tensor) and t.dim() for t in (alpha, beta, eta)): raise Unfit('α, β or η is no single number')
     S = sketch_tokens(Z, omega)
     if S.dtype != Z.dtype or torch.is_autocast_enabled('cpu'): raise Unfit('half precision, or autocast is on')
+    Q = ridge_basis(S, eps)
     P = _projectors(U, S[..., :rank or omega.shape[-1] // len(U)], eps, projection)
-    return _Map.apply(Z, _Basis.apply(S, eps), rearrange(U, 'h d p -> d (h p)'), P, *(torch.as_tensor(t, dtype=Z.dtype) for t in (alpha, beta, eta)))
+    return _Map.apply(Z, Q, rearrange(U, 'h d p -> d (h p)'), P, *(torch.as_tensor(t, dtype=Z.dtype) for t in (alpha, beta, eta)))
 
 # %% ../../nbs/15_eca.ipynb #67694588
 def _check_widths(dim, num_heads, head_dim, rank):
