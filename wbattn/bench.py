@@ -94,7 +94,6 @@ def two_linear(
     "The two linear maps of a layer with nothing between them."
     return nn.Sequential(nn.Linear(dim, dim, bias=False), nn.Linear(dim, dim))
 
-# %% ../nbs/39_bench.ipynb #b344d717
 LAYERS = dict(tssa=TSSA, causal_tssa=partial(CausalTSSA, max_len=None), dmsa=DMSA, eca=ECAttention, cbsa=CBSA,
               mssa=MSSA, xca=XCA, softmax=SoftmaxAttention)
 _plain = partial(forms.use, 'plain')
