@@ -127,10 +127,10 @@ def eca_update(
     return alpha * (Z - project_rows(Z, S, eps)) - beta * _compress(Z, U, Sr, eta, eps, projection)
 
 # %% ../../nbs/15_eca.ipynb #a9431d66
-def _map(Z, S, V, W, P, B, alpha, eta):
+def _map(Z, Q, W, P, alpha, beta, eta):
     "The map of the tokens, plainly"
-    N = _outside(split_heads(Z @ W, P.shape[-3]), P, eta)
-    return alpha * Z - (Z @ S) @ V - join_heads(N) @ B
+    N = beta * _outside(split_heads(Z @ W, P.shape[-3]), P, eta)
+    return alpha * (Z - Z @ Q @ Q.mT) - join_heads(N) @ W.mT
 
 _chunk = 512   # tokens of a sample that go through together
 
@@ -142,6 +142,10 @@ def _chunks(small, large):
 def _by_head(t, h): return t.unflatten(-1, (h, -1)).transpose(0, 1)   # c (h p) -> h c p, a view
 def _joined(t): return t.transpose(0, 1).flatten(1)                   # and back
 
+def _differentiated(G):
+    "Is a gradient to be differentiated again, or one of many at once?"
+    return torch.is_grad_enabled() or torch._C._functorch.is_legacy_batchedtensor(G)
+
 def _projected(A, P, eta):
     "Codes by head `h c p`, projected, their logits and memberships `h c`"
     A = _by_head(A, len(P))
@@ -150,64 +154,86 @@ def _projected(A, P, eta):
     return A, C, logits, logits.softmax(0)
 
 # %% ../../nbs/15_eca.ipynb #3f62ab58
-def _outside_grads(A, P, eta, dN):
-    "Of a chunk's codes `c hp` and the gradient of N: N, and the gradients of A, P and η"
+def _outside_grads(A, P, beta, eta, dN):
+    "Of a chunk's codes `c hp` and the gradient of N: N, and the gradients of A (in the memory of dN), P, β and η"
     A, C, logits, pi = _projected(A, P, eta)
-    outside, dN = A - C, _by_head(dN, len(P))
-    dpi = torch.linalg.vecdot(dN, outside)
-    dlogits = pi * (dpi - (pi*dpi).sum(0))
-    dA = dN * pi.unsqueeze(-1)
-    dC = (C * (dlogits/eta).unsqueeze(-1)).sub_(dA)
-    dP, N = A.mT @ dC, outside.mul_(pi.unsqueeze(-1))
-    return _joined(N), _joined(dA.baddbmm_(dC, P.mT)), dP, -(dlogits*logits).sum() / eta
+    outside, dA = A - C, _by_head(dN, len(P))
+    s = torch.linalg.vecdot(dA, outside)
+    mean, weight = (pi*s).sum(0), (beta*pi).unsqueeze(-1)
+    dlogits = beta * pi * (s - mean)
+    dA.mul_(weight)
+    dC = C.mul_((dlogits/eta).unsqueeze(-1)).sub_(dA)
+    dA.baddbmm_(dC, P.mT)
+    return _joined(outside.mul_(weight)), dN, A.mT @ dC, mean.sum(), -(dlogits*logits).sum() / eta
 
 # %% ../../nbs/15_eca.ipynb #0437a8e5
 class _Map(Function):
     "The map of tokens `b n d` in chunks, its gradient by hand."
     @staticmethod
-    def forward(ctx, Z, S, V, W, P, B, alpha, eta):
-        b, n, _ = Z.shape
-        A, T, out = (Z.new_empty(b, n, k) for k in (len(B), S.shape[-1], Z.shape[-1]))
-        for s, v, p, z, a, t, o in _chunks((S, V, P), (Z, A, T, out)):
-            torch.mm(z, s, out=t)
+    def forward(ctx, Z, Q, W, P, alpha, beta, eta):
+        A, T, out = (Z.new_empty(*Z.shape[:2], k) for k in (W.shape[1], Q.shape[-1], W.shape[0]))
+        for q, p, z, a, t, o in _chunks((Q, P), (Z, A, T, out)):
             codes, C, _, pi = _projected(torch.mm(z, W, out=a), p, eta)
-            torch.mul(z, alpha, out=o).addmm_(t, v, alpha=-1)
-            o.addmm_(_joined((codes - C).mul_(pi.unsqueeze(-1))), B, alpha=-1)
-        ctx.save_for_backward(Z, S, V, W, P, B, alpha, eta, A, T)
+            N = _joined((codes - C).mul_((beta*pi).unsqueeze(-1)))
+            torch.mul(z, alpha, out=o).addmm_(torch.mm(z, q, out=t), q.mT, alpha=-alpha.item()).addmm_(N, W.mT, alpha=-1)
+        ctx.save_for_backward(Z, Q, W, P, alpha, beta, eta, A, T)
         return out
 
     @staticmethod
     def backward(ctx, G):
         *given, A, T = ctx.saved_tensors
-        if torch.is_grad_enabled() or torch._C._functorch.is_legacy_batchedtensor(G): return plain_grad(_map, given, G)
-        Z, S, V, W, P, B, alpha, eta = given
-        dZ, dS, dV, dW, dP, dB, dalpha, deta = grads = [torch.empty_like(Z), *map(torch.zeros_like, given[1:])]
-        for s, v, p, ds, dv, dp, z, a, t, g, dz in _chunks((S, V, P, dS, dV, dP), (Z, A, T, G, dZ)):
-            N, da, of_p, of_eta = _outside_grads(a, p, eta, -(g @ B.mT))
-            dt = -(g @ v.mT)
-            for total, left, right in ((ds, z, dt), (dW, z, da)): total.addmm_(left.mT, right)
-            for total, left in ((dv, t), (dB, N)): total.addmm_(left.mT, g, alpha=-1)
-            torch.mul(g, alpha, out=dz).addmm_(dt, s.mT).addmm_(da, W.mT)
-            for total, part in ((dp, of_p), (deta, of_eta), (dalpha, torch.linalg.vecdot(z, g).sum())): total += part
+        if _differentiated(G): return plain_grad(_map, given, G)
+        Z, Q, W, P, alpha, beta, eta = given
+        dZ, dQ, dW, dP, dalpha, dbeta, deta = grads = [torch.empty_like(Z), *map(torch.zeros_like, given[1:])]
+        for q, p, dq, dp, z, a, t, g, dz in _chunks((Q, P, dQ, dP), (Z, A, T, G, dZ)):
+            gq = g @ q
+            N, da, of_p, of_beta, of_eta = _outside_grads(a, p, beta, eta, -(g @ W))
+            dq.addmm_(z.mT, gq, alpha=-alpha.item()).addmm_(g.mT, t, alpha=-alpha.item())
+            dW.addmm_(z.mT, da).addmm_(g.mT, N, alpha=-1)
+            torch.mul(g, alpha, out=dz).addmm_(gq, q.mT, alpha=-alpha.item()).addmm_(da, W.mT)
+            of_alpha = torch.linalg.vecdot(z, g).sum() - torch.linalg.vecdot(t, gq).sum()
+            for total, part in ((dp, of_p), (dalpha, of_alpha), (dbeta, of_beta), (deta, of_eta)): total += part
         return *grads,
 
+# %% ../../nbs/15_eca.ipynb #3cc0de18
+def _basis(S, eps):
+    "A basis Q of the sketch with QQᵀ = S(SᵀS + εD)⁻¹Sᵀ, and the Cholesky factor L"
+    L, info = torch.linalg.cholesky_ex(ridge_gram(S, eps))
+    if info.any(): raise Unfit('the Gram matrix of the sketch is not positive definite')
+    return torch.linalg.solve_triangular(L.mT, S, upper=True, left=False), L
+
+class _Basis(Function):
+    "Q for what depends on it by QQᵀ alone, its gradient by hand."
+    @staticmethod
+    def forward(ctx, S, eps):
+        Q, L = _basis(S, eps)
+        ctx.save_for_backward(S, Q, L)
+        ctx.eps = eps
+        return Q
+
+    @staticmethod
+    def backward(ctx, G):
+        S, Q, L = ctx.saved_tensors
+        if _differentiated(G): return *plain_grad(lambda S: _basis(S, ctx.eps)[0], (S,), G), None
+        E = torch.linalg.solve_triangular(L, Q.mT @ G, upper=False, left=False)
+        E = torch.linalg.solve_triangular(L.mT, E, upper=True)
+        E.diagonal(dim1=-2, dim2=-1).mul_(1 + ctx.eps)
+        return torch.linalg.solve_triangular(L, G, upper=False, left=False) - S @ E, None
+
 # %% ../../nbs/15_eca.ipynb #40ca1675
+_few = 2**15   # numbers in a sample, below which the plain form serves
+
 @fast(eca_update, 'cpu')
 def _eca_update_in_chunks(Z, U, omega, alpha=0.1, beta=0.1, eta=0.5, eps=1e-2, rank=None, projection='full'):
     "The update of ECA eq. (4), its map of the tokens in chunks."
     check_update(Z, omega, U)
-    if Z.dim() != 3 or Z.shape[1] < Z.shape[2]: raise Unfit(f'few tokens: {tuple(Z.shape)}')
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
-        raise Unfit('it is being transformed')
+    if Z.dim() != 3 or Z.shape[1] < omega.shape[-1] or Z.shape[1:].numel() < _few: raise Unfit(f'few tokens: {tuple(Z.shape)}')
+    if torch.compiler.is_compiling(): raise Unfit('it is being compiled')
     if any(isinstance(t, Tensor) and t.dim() for t in (alpha, beta, eta)): raise Unfit('α, β or η is no single number')
     S = sketch_tokens(Z, omega)
     if S.dtype != Z.dtype or torch.is_autocast_enabled('cpu'): raise Unfit('half precision, or autocast is on')
-    L, info = torch.linalg.cholesky_ex(ridge_gram(S, eps))
-    if info.any(): raise Unfit('the Gram matrix of the sketch is not positive definite')
-    V = alpha * torch.cholesky_inverse(L) @ S.mT
     P = _projectors(U, S[..., :rank or omega.shape[-1] // len(U)], eps, projection)
-    W = rearrange(U, 'h d p -> d (h p)')
-    return _Map.apply(Z, S, V, W, P, beta*W.mT, *(torch.as_tensor(t, dtype=Z.dtype) for t in (alpha, eta)))
+    return _Map.apply(Z, _Basis.apply(S, eps), rearrange(U, 'h d p -> d (h p)'), P, *(torch.as_tensor(t, dtype=Z.dtype) for t in (alpha, beta, eta)))
 
 # %% ../../nbs/15_eca.ipynb #67694588
 def _check_widths(dim, num_heads, head_dim, rank):
