@@ -198,9 +198,9 @@ _few = 2**15   # numbers in a sample, below which the plain form serves
 def _eca_update_in_chunks(Z, U, omega, alpha=0.1, beta=0.1, eta=0.5, eps=1e-2, rank=None, projection='full'):
     "The update of ECA eq. (4), its map of the tokens in chunks."
     check_update(Z, omega, U)
+    if torch.compiler.is_compiling(): raise Unfit('it is being compiled')
     few = Z.dim() != 3 or Z.shape[1] < omega.shape[-1] or Z.shape[1:].numel() < _few
     if few: raise Unfit(f'few tokens: {tuple(Z.shape)}')
-    if torch.compiler.is_compiling(): raise Unfit('it is being compiled')
     if any(isinstance(t, Tensor) and t.dim() for t in (alpha, beta, eta)): raise Unfit('α, β or η is no single number')
     S = sketch_tokens(Z, omega)
     if S.dtype != Z.dtype or torch.is_autocast_enabled('cpu'): raise Unfit('half precision, or autocast is on')
