@@ -262,8 +262,8 @@ class WhiteBoxEncoder(TimmModel):
         drop_rate:float=0.,          # dropout, in [0, 1)
         **kwargs                     # `mlp_*`: of the second half, without `mlp_`; others: of the operator
     ):
-        super().__init__(embed_dim, num_heads, depth=depth, vocab_size=vocab_size, max_len=max_len, num_classes=num_classes,
-            documents=documents)
+        super().__init__(embed_dim, num_heads, depth=depth, vocab_size=vocab_size, max_len=max_len,
+            num_classes=num_classes, documents=documents)
         self.token_embed = nn.Embedding(vocab_size, embed_dim, padding_idx=0)
         self.pos_embed, self.drop = nn.Embedding(max_len, embed_dim), nn.Dropout(drop_rate)
         if attn == 'dmsa': kwargs.setdefault('rope', False)   # positions are learned, and padding has none

@@ -250,7 +250,8 @@ def _attend(self:TokenMerger, layer, x, state):
     x, free, plan = x + block.drop_path1(block.ls1(update)), z.shape[1] - self.protected, None
     much = min(self.rs[layer], free//2) if self.tau is None else self.tau
     if free > 1 and (self.tau is not None or much):
-        plan = self.rule(keys.mean(1) if self.metric == 'keys' else z, much, protected=self.protected, sizes=state.sizes)
+        metric = keys.mean(1) if self.metric == 'keys' else z
+        plan = self.rule(metric, much, protected=self.protected, sizes=state.sizes)
     return x, plan
 
 # %% ../../nbs/36_merger.ipynb #f9d22df8
@@ -383,8 +384,9 @@ def learn_correction(
     schedule = CosineAnnealingLR(opt, len(batches), 1e-6)
     for b in batches:
         x, y = (o.as_subclass(Tensor).to(weights[0].device) for o in b)
-        if target == 'labels': loss = F.cross_entropy(merger(x), y, label_smoothing=.1)
-        else: loss = F.kl_div(*(m(x).log_softmax(-1) for m in (merger, unmerged)), log_target=True, reduction='batchmean')
+        pred = merger(x)
+        if target == 'labels': loss = F.cross_entropy(pred, y, label_smoothing=.1)
+        else: loss = F.kl_div(pred.log_softmax(-1), unmerged(x).softmax(-1), reduction='batchmean')
         opt.zero_grad()
         loss.backward(inputs=weights)
         opt.step()

@@ -77,7 +77,8 @@ class WhiteBoxTransformer(TimmModel):
         super().__init__(embed_dim, num_heads, depth=depth, cls_attn_layers=cls_attn_layers, num_classes=num_classes)
         self.global_pool, self.init_std, self.cls_first = global_pool, init_std, cls_attn_layers == 0
         self._make_tokens(stem, extra_convs, (img_size, patch_size, in_chans, embed_dim), pos_embed, norm_layer)
-        self._make_layers(_block_halves(attn, mlp, embed_dim, num_heads, kwargs), drop_path_rate, init_values, norm_layer, drop_rate)
+        halves = _block_halves(attn, mlp, embed_dim, num_heads, kwargs)
+        self._make_layers(halves, drop_path_rate, init_values, norm_layer, drop_rate)
 
 # %% ../../nbs/31_transformer.ipynb #7a8b90a0
 @patch
