@@ -159,7 +159,7 @@ def folder_masks_dls(
 )->Loaders:          # batches (pictures `b 3 h w`, masks `b h w`)
     "Pictures of your own, and the class of each of their pixels."
     names, size = Path(data_dir)/'codes.txt', to_2tuple(img_size)
-    if not names.is_file(): raise ValueError(f"no {str(names)!r}; expected a file with the name of a class in each line")
+    if not names.is_file(): raise ValueError(f"no {str(names)!r}; expected a file with a line for each class")
     codes, own = names.read_text().splitlines(), dict(mean=IMAGENET_DEFAULT_MEAN, std=IMAGENET_DEFAULT_STD)
     dls = mask_dls(data_dir, codes, bs=bs, val_bs=val_bs, valid_pct=valid_pct, seed=0, device=device,
                    num_workers=num_workers, item_tfms=[Resize(size, method='squish'), FlipItem(hflip)],

@@ -139,10 +139,10 @@ def read_pretrained(
 # %% ../../nbs/74_runs.ipynb #4a1b159b
 @torch.no_grad()
 def predictions(
-    model:nn.Module, # a classifier
+    model:nn.Module, # a classifier, or a `Segmenter`
     dl,          # a loader with labels, in order
     amp=None,    # 'bf16', 'fp16' or None
-)->dict:         # top: the five likeliest classes `n 5`; y: classes `n` (or of masks overlap `n 2 c`); nll: cross-entropy `n`, in nats; seconds
+)->dict:         # top: likeliest five `n 5`; y: classes `n`; nll: cross-entropy `n`, in nats; seconds; of masks overlap `n 2 c`
     "What a model says about every image of a loader."
     device, start, rows = next(model.parameters()).device, time.perf_counter(), []
     model.eval()
@@ -150,14 +150,16 @@ def predictions(
         x, y = (o.as_subclass(Tensor).to(device) for o in b[:2])
         half = torch.float16 if amp == 'fp16' else torch.bfloat16
         with autocast(device.type, half, enabled=bool(amp)): z = model(x).double()
-        if z.dim() == 4: row = dict(overlap=overlaps(z, y), nll=F.cross_entropy(z, y, reduction='none').mean((1, 2)))
-        else: row = dict(top=z.topk(min(5, z.shape[-1]))[1], y=y, nll=F.cross_entropy(z.movedim(-1, 1), y, reduction='none'))
+        masks = z.dim() == 4
+        nll = F.cross_entropy(z if masks else z.movedim(-1, 1), y, reduction='none')
+        if masks: row = dict(overlap=overlaps(z, y), nll=nll.mean((1, 2)))
+        else: row = dict(top=z.topk(min(5, z.shape[-1]))[1], y=y, nll=nll)
         rows.append({k: o.cpu() for k, o in row.items()})
     return {k: torch.cat([r[k] for r in rows]) for k in row} | dict(seconds=time.perf_counter() - start)
 
 # %% ../../nbs/74_runs.ipynb #22c105a1
 def _mask_scores(overlap, nll, draws=1000):
-    "mIoU over all pictures, with an interval from drawing as many of them anew; and the share of pixels that are right."
+    "mIoU over all pictures, an interval from drawing as many of them anew, and the share of right pixels."
     n, total = len(overlap), overlap.sum(0)
     times = torch.tensor(np.random.RandomState(0).multinomial(n, [1/n]*n, draws)).double()
     drawn = mean_iou((times @ overlap.flatten(1)).unflatten(1, total.shape))
@@ -170,7 +172,7 @@ def scores(
     p:dict,          # of predictions
     dls:DataLoaders, # that they are of
 )->dict:             # accuracy, right, images, cross_entropy in nats, top5; of a text tokens, bits per byte, nats by position
-    "Accuracy and cross-entropy (without label smoothing); of masks mIoU, its 95 % interval, and the accuracy of pixels."
+    "Accuracy and cross-entropy (without label smoothing); of masks mIoU, its 95 % interval, accuracy of pixels."
     if 'overlap' in p: return _mask_scores(p['overlap'], p['nll'])
     hit, nll = (p['top'] == p['y'][..., None]).double(), p['nll']
     right = hit[..., 0]
@@ -268,7 +270,8 @@ def run_info(
 )->dict:   # of plain values
     "What a checkpoint says about its run, enough to continue it."
     arch = learn.model.pretrained_cfg['architecture'] # of masks the decoder's
-    return dict(data=p.data, arch=arch, given=p.given, model_kwargs=build_args(learn.model), recipe=asdict(p.recipe), cfg=task_of(learn.dls).config)
+    return dict(data=p.data, arch=arch, given=p.given, model_kwargs=build_args(learn.model), recipe=asdict(p.recipe),
+                cfg=task_of(learn.dls).config)
 
 def _say(s, file=None):
     if not rank_distrib(): print(s, flush=True, file=file)
@@ -289,7 +292,8 @@ def fit_run(
     "Train as planned, with checkpoints and logs in the run directory."
     if not rank_distrib(): write_json(p.out/'recipe.json', asdict(p.recipe))
     averaged = 'ema_'*bool(p.recipe.model_ema_decay and p.recipe.ema_final)
-    checkpoint = Checkpoint(p.out/'checkpoint.pt', run_info(p, learn), p.state, averaged + task_of(learn.dls).metrics[0])
+    monitor = averaged + task_of(learn.dls).metrics[0]
+    checkpoint = Checkpoint(p.out/'checkpoint.pt', run_info(p, learn), p.state, monitor)
     learn.add_cbs([CSVLog(p.out/'log.csv'), checkpoint, RecordLayers(p.out)])
     _say(_headline(p, learn))
     try: learn.fit_recipe(start_epoch=p.epochs_done)
@@ -331,7 +335,8 @@ def report_run(
         seconds=dict(training=round(trained, 2), cpu=round(time.process_time() - p.cpu, 2)),
         device=str(learn.dls.device), processes=max(1, num_distrib()), threads=torch.get_num_threads(),
         command=p.command, versions=versions(), started=p.began, figures=figures)
-    card = {k: v for k, v in (summary | (test or valid)).items() if k in ('data', 'command', 'seed', 'epochs', 'accuracy', 'miou')}
+    told = 'data', 'command', 'seed', 'epochs', 'accuracy', 'miou'
+    card = {k: v for k, v in (summary | (test or valid)).items() if k in told}
     save_model(learn.model, p.out, dict(details=card), **task_of(learn.dls).config)
     (p.out/'model.safetensors').chmod((p.out/'config.json').stat().st_mode)
     write_json(p.out/'summary.json', summary)

@@ -206,7 +206,8 @@ def make_model(
 )->nn.Module:
     "A model that fits the data, or a `ValueError`."
     reads = dict(wb_gpt='text', wb_lra='sequences', wb_seg='masks').get(name[:6], 'images')
-    if (reads, task.kind) == ('images', 'masks'): name, kwargs, reads = 'wb_segmenter', dict(body=name) | kwargs, 'masks'
+    if reads == 'images' and task.kind == 'masks':
+        name, kwargs, reads = 'wb_segmenter', dict(body=name) | kwargs, 'masks'
     if reads != task.kind: raise ValueError(f"{name} reads {reads}, not {task.kind}")
     check_model(task, kwargs.get)
     kwargs = {k: v for k, v in task.model_args.items() if k != 'img_size' or name.startswith('wb_')} | kwargs
@@ -220,11 +221,11 @@ def make_model(
 # %% ../../nbs/56_learner.ipynb #a3a86620
 def _loss_of(recipe, task):
     "The function of a recipe's loss."
-    loss = LOSSES[recipe.loss][0](recipe)
-    if task.kind == 'masks':
-        if recipe.loss != 'ce' or recipe.mixup or recipe.cutmix or recipe.token_labels:
-            raise ValueError("masks are learned with loss=ce, without mixup, cutmix and token_labels")
-        loss.axis = 1
+    r, loss = recipe, LOSSES[recipe.loss][0](recipe)
+    if task.kind != 'masks': return loss
+    if r.loss != 'ce' or r.mixup or r.cutmix or r.token_labels:
+        raise ValueError("masks are learned with loss=ce, without mixup, cutmix and token_labels")
+    loss.axis = 1
     return loss
 
 # %% ../../nbs/56_learner.ipynb #ce93f4ec
@@ -232,7 +233,9 @@ def _learner(dls, model, recipe, task, loss_func, metrics):
     "With all that a recipe asks for."
     device = torch.device(dls.device or 'cpu')
     exact = [m if isinstance(m, Metric) else SampleMean(m) for m in L(metrics)]
-    if recipe.model_ema_decay: exact += [(EMAMeanIoU if isinstance(m, MeanIoU) else EMAMetric)(m.func) for m in exact if isinstance(m, SampleMean)]
+    if recipe.model_ema_decay:
+        averaged = {MeanIoU: EMAMeanIoU, SampleMean: EMAMetric}
+        exact += [averaged[type(m)](m.func) for m in exact if type(m) in averaged]
     learn = WBLearner(dls, model, loss_func=loss_func, opt_func=partial(_make_optimizer, recipe=recipe),
         splitter=partial(param_groups, recipe=recipe), lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms,
         metrics=exact, cbs=[StopOnNonFinite(), Speed()])
