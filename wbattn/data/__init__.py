@@ -6,22 +6,26 @@
 __all__ = ['read_imagenet', 'cifar_dls', 'imagenet_dls', 'folder_dls']
 
 # %% ../../nbs/49_datasets.ipynb #34f2746f
-import numpy as np
+import numpy as np, random
 import torchvision.datasets as tvd
 from collections import Counter
 from contextlib import nullcontext
 from fastcore.meta import delegates
 from functools import partial
 from pathlib import Path
-from timm.data import ImageNetInfo, RealLabelsImagenet
+from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD, ImageNetInfo, RealLabelsImagenet
+from timm.layers import to_2tuple
 from torchvision.datasets.folder import IMG_EXTENSIONS, make_dataset
 from PIL import Image
 from unittest.mock import patch as replaced
 from fastai.data.core import DataLoaders, Datasets
+from fastai.data.transforms import Normalize
+from fastai.vision.augment import FlipItem, Resize
 from ..numerics import known, nearest
-from .images import AUGMENTS, UnreadableImage, check_files, hold_out, image_dls, read_image
+from .images import AUGMENTS, UnreadableImage, check_files, hold_out, image_dls, mask_dls, read_image
 from .loaders import DATASETS, Loaders, Task, array_dls, dataset, task_of
-from .scenes import DIGITS_MEAN, DIGITS_STD, Scenes, digits_arrays, digits_dls, scenes, scenes_dls
+from wbattn.data.scenes import (DIGITS_MEAN, DIGITS_STD, Scenes, digits_arrays, digits_dls, mask_task, scenes,
+    scenes_dls)
 from .sequences import byte_rows, imdb_dls, listops_dls, pathfinder_dls, sequence_dls, sequence_options
 from .text import text_dls
 
@@ -139,6 +143,31 @@ def read_folder(
     parts = {p: _read_class_folders(d, classes) for p, d in where.items() if _class_folders(d)}
     if verify: check_files([f for files, _ in parts.values() for f in files])
     return parts, classes
+
+# %% ../../nbs/49_datasets.ipynb #83d4edd6
+@dataset('folder_masks', 'Pictures of your own and a mask for each', 'yours', size=64, format='image files')
+def folder_masks_dls(
+    data_dir='data', # `images`, `masks` and `codes.txt`
+    bs=64,           # training batch size
+    val_bs=None,     # batch size of validation, `bs` unless given
+    img_size=64,     # side of the images, or (height, width)
+    seed=None,       # of the order; None: drawn from Python's generator
+    device=None,     # a torch device or its name; None: the GPU if there is one
+    num_workers=None,# processes that decode; None: one per processor, at most 16
+    valid_pct=0.2,   # share to validate on
+    hflip=0.5,       # probability of mirroring
+)->Loaders:          # batches (pictures `b 3 h w`, masks `b h w`)
+    "Pictures of your own, and the class of each of their pixels."
+    names, size = Path(data_dir)/'codes.txt', to_2tuple(img_size)
+    if not names.is_file(): raise ValueError(f"no {str(names)!r}; expected a file with a line for each class")
+    codes, own = names.read_text().splitlines(), dict(mean=IMAGENET_DEFAULT_MEAN, std=IMAGENET_DEFAULT_STD)
+    dls = mask_dls(data_dir, codes, bs=bs, val_bs=val_bs, valid_pct=valid_pct, seed=0, device=device,
+                   num_workers=num_workers, item_tfms=[Resize(size, method='squish'), FlipItem(hflip)],
+                   batch_tfms=Normalize.from_stats(*own.values(), cuda=False))
+    dls.train.rng = random.Random(seed)
+    res = Loaders(*dls.loaders, device=dls.device)
+    res.task, res.parts = mask_task(codes, size, **own), (f'all without {valid_pct:g}', f'{valid_pct:g} of all')
+    return res
 
 # %% ../../nbs/49_datasets.ipynb #1a559007
 def _synset_names(wnids):

@@ -8,15 +8,17 @@ __all__ = ['SCENES_MEAN', 'SCENES_STD', 'digits_dls', 'Scenes', 'scenes', 'scene
 # %% ../../nbs/43b_scenes.ipynb #6cf0ba8c
 import numpy as np, torch
 import torch.nn.functional as F
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from torch import Tensor
 from fastcore.meta import delegates
 from fasttransform import Pipeline
 from fastai.data.core import TfmdLists
+from fastai.data.transforms import IntToFloatTensor
+from fastai.torch_core import TensorMask
 from fastai.vision.augment import AffineCoordTfm, PadMode, rotate_mat, zoom_mat
 from ..numerics import check_option, check_value, one_of
-from .loaders import Loaders, array_dls, dataset, stratified_split
+from .loaders import Loaders, array_dls, dataset, picture_task, stratified_split
 
 # %% ../../nbs/43b_scenes.ipynb #4d023d45
 DIGITS_MEAN, DIGITS_STD = 0.3053, 0.3761 # of the training part, over all pixels
@@ -159,6 +161,16 @@ def scenes(
     made = [_scene(np.random.RandomState([seed, k, i]), COLUMNS[part], *scans, i % 10, warp) for i in range(n)]
     return Scenes(*(np.stack(o) for o in zip(*made)))
 
+# %% ../../nbs/43b_scenes.ipynb #e2cea17d
+def mask_task(
+    codes,    # names of the classes, by number
+    size,     # height and width
+    **config  # mean, std
+):            # the task
+    "Pictures and the class of each of their pixels: a whole picture is shown, squashed if need be."
+    whole = dict(crop_pct=1., crop_mode='squash', interpolation='bilinear')
+    return replace(picture_task(codes, 3, size, **whole, **config), kind='masks', metrics=('miou', 'pixels'))
+
 # %% ../../nbs/43b_scenes.ipynb #bab0c4a3
 SCENES_MEAN, SCENES_STD = (0.47, 0.46, 0.44), (0.18, 0.145, 0.155) # about those of the training part
 
@@ -172,7 +184,7 @@ def scenes_dls(
     n=6000,      # training scenes
     held=None,   # validation scenes, and as many test scenes; None: a sixth of n
     data_seed=0, # which scenes
-    masks=False, # training batches have masks `b 64 64`, too
+    masks=False, # True: training batches have masks `b 64 64`, too; 'only': all batches have them, and no labels
     warp=0.,     # how much the digits of training scenes are turned, sheared, scaled and shifted, in [0, 0.5]
 )->Loaders:             # training, validation and test scenes `3 64 64`
     "Scenes of digits on photographs: which digit is the largest?"
@@ -180,5 +192,15 @@ def scenes_dls(
     parts = [scenes('train', n, data_seed, warp), *(scenes(p, held, data_seed) for p in ('valid', 'test'))]
     pairs = [(s.images.astype(np.float32)/255, s.labels) for s in parts]
     dls = array_dls(pairs, range(10), bs, val_bs, (), SCENES_MEAN, SCENES_STD, seed=seed, device=device, name='scenes')
-    if masks: dls.train_ds.tls.append(TfmdLists(torch.from_numpy(parts[0].masks), Pipeline()))
+    shown = [TfmdLists(TensorMask(s.masks), Pipeline()) for s in parts]
+    if masks is True: dls.train_ds.tls.append(shown[0])
+    if masks != 'only': return dls
+    for dl, mask in zip(dls.loaders, shown):
+        dl.dataset.tls[1] = mask
+        dl.after_batch.add(IntToFloatTensor(div=1.))     # masks are kept as bytes
+    dls.name, config = 'scenes_masks', {k: dls.task.config[k] for k in ('mean', 'std')}
+    dls.task = mask_task(['ground', *range(10)], (SIDE, SIDE), **config)
     return dls
+
+dataset('scenes_masks', title='The masks of these scenes', images='as many as asked for', classes=11, size=64,
+        format='made of what comes with scikit-learn')(partial(scenes_dls, masks='only'))

@@ -8,11 +8,15 @@ __all__ = ['explain']
 # %% ../../nbs/65_report.ipynb #0f943a0c
 import base64, html
 import pandas as pd
+import torch.nn.functional as F
 from fastcore.basics import listify
+from matplotlib import colormaps
+from matplotlib.figure import Figure
 from pathlib import Path
 from timm.utils import unwrap_model
 from torch import Tensor, nn
 from typing import NamedTuple
+from ..models.maps import Segmenter
 from ..numerics import check_option
 from .measure import (QUANTITIES, RECORDS, MissingQuantity, RecordLayers, attention_kinds,
     attention_layers, cls_attention, lacks, layer_rates, layer_sparsity, layer_spectra, memberships, model_name,
@@ -23,24 +27,39 @@ from .plots import (BARE, BLUE, COLORS, GREEN, GREY, ORANGE, cls_attention_maps,
 from ..train.checkpoint import atomic_write
 
 # %% ../../nbs/65_report.ipynb #b0006e43
+def class_masks(
+    model:nn.Module, # a `Segmenter`
+    x:Tensor,        # images `b c h w`
+)->Tensor:           # `b h w`
+    "The likeliest class of each pixel."
+    return run_model(model, x).argmax(1).cpu()
+
 def class_probabilities(
-    model:nn.Module, # a classifier
+    model:nn.Module, # a classifier, or a `Segmenter`
     x:Tensor,        # images `b c h w`
 )->Tensor:           # `b classes`, rows sum to one
-    "Softmax of the model's logits."
+    "Softmax of the model's logits; of masks, the share of the pixels."
+    if isinstance(model, Segmenter): return F.one_hot(class_masks(model, x), model.num_classes).float().mean((1, 2))
     if getattr(model, 'num_classes', 1): return run_model(model, x).float().softmax(-1).cpu()
     raise lacks(model, "head that gives one number for each class")
 
-def _plot_prediction(model, image):
-    "The image, and the most probable classes."
+# %% ../../nbs/65_report.ipynb #ad83dc97
+def plot_prediction(
+    model:nn.Module, # a classifier, or a `Segmenter`
+    image,           # see prepare_image
+)->Figure:
+    "The image, under its mask if the model gives one, and the most probable classes."
     x, pixels = prepare_image(model, image)
     names = (getattr(model, 'pretrained_cfg', None) or {}).get('label_names')
     fig, [(a, b)] = new_figure(1, 2, w=3.2, h=2.4)
     a.imshow(pixels)
     a.set(**BARE)
     top = pd.Series(100*class_probabilities(model, x)[0].numpy()).nlargest(5)
-    top = top.rename(lambda i: names[i][:40] if names else f'class {i}')
-    top.plot.barh(ax=b, color=BLUE, xlabel='probability (%)', xlim=(0, 100))
+    said = dict(color=BLUE, xlabel='probability (%)')
+    if isinstance(model, Segmenter):
+        a.imshow(class_masks(model, x)[0], 'tab20', vmin=0, vmax=19, alpha=.5)
+        said = dict(color=colormaps['tab20'](top.index), xlabel='share of the pixels (%)')
+    top.rename(lambda i: names[i][:40] if names else f'class {i}').plot.barh(ax=b, xlim=(0, 100), **said)
     b.invert_yaxis()
     return fig
 
@@ -57,7 +76,7 @@ def _histories(s):
     return [plot_history(r) for r in s.records]
 
 SECTIONS = { # title → (what is to be seen in it, function of a Subject), in the order of the report
-    'Prediction': ('', lambda s: _plot_prediction(s.model, s.image)),
+    'Prediction': ('', lambda s: plot_prediction(s.model, s.image)),
     'Rates, layer by layer': ('Tokens of this image as they enter each operator, and after its step.',
         lambda s: plot_layer_rates(layer_rates(s.model, s.x))),
     'Memberships': ('How much each patch belongs to each head (Π).',

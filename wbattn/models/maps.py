@@ -10,12 +10,14 @@ import copy
 import torch
 import torch.nn.functional as F
 from einops import einsum, rearrange
+from fastcore.basics import patch
 from timm.layers import ConvNormAct, LayerNorm2d, Mlp
 from torch import Tensor, nn
 from ..numerics import check_option, widen
 from ..ops.cbsa import CBSA, _cells
-from .layers import Block
+from .layers import Block, TimmModel
 from .transformer import _block_halves
+from .zoo import create, register
 
 # %% ../../nbs/37_maps.ipynb #7f18a01f
 def check_maps(
@@ -115,30 +117,79 @@ class CrossStageAttention(nn.Module):
         return self.join(torch.cat([passed, y], 1))
 
 # %% ../../nbs/37_maps.ipynb #1c43b17a
-class Segmenter(nn.Module):
-    "A mask for each class from the patch tokens of a model: class embeddings beside them, then cosines (DEPICT)."
+class MaskDecoder(nn.Module):
+    "A mask for each class from maps: class embeddings beside the patches in blocks, then cosines (DEPICT)."
     def __init__(self,
-        body:nn.Module,   # model with `blocks` and timm's `forward_intermediates`
-        num_classes:int,  # c, the background counts
-        depth:int=1,      # blocks of the decoder, copies of the body's last
+        block:nn.Module,  # of the body; it is copied
+        dim:int,          # width of a token
+        num_classes:int,  # c, the ground counts
+        depth:int=1,      # blocks
     ):
         super().__init__()
-        self.body, dim = body, body.num_features
         self.classes = nn.Parameter(.02*torch.randn(num_classes, dim))
-        self.blocks = nn.ModuleList([copy.deepcopy(body.blocks[-1]) for _ in range(depth)])
+        self.blocks = nn.ModuleList([copy.deepcopy(block) for _ in range(depth)])
         for op in self.blocks.modules():
-            if isinstance(op, CBSA): op.left_out = 0, num_classes
+            if isinstance(op, CBSA): op.left_out = num_classes, 0
         self.norm, self.norm_classes = nn.LayerNorm(dim), nn.LayerNorm(num_classes)
+
+    def forward(self,
+        maps:Tensor, # `b d h w`
+    )->Tensor:       # logits of each patch's class `b c h w`
+        "Cosines of patches and classes, normalised over classes."
+        patches = rearrange(maps, 'b d h w -> b (h w) d')
+        tokens = torch.cat([self.classes.expand(len(maps), -1, -1), patches], 1)
+        for block in self.blocks: tokens = block(tokens)
+        unit = F.normalize(self.norm(tokens), dim=-1)
+        classes, patches = unit.split([len(self.classes), patches.shape[1]], 1)
+        return rearrange(self.norm_classes(patches @ classes.mT), 'b (h w) c -> b c h w', h=maps.shape[2])
+
+# %% ../../nbs/37_maps.ipynb #761f3085
+class Segmenter(TimmModel):
+    "A model that gives a mask for each class."
+    hub_task = 'image-segmentation'
+    def __init__(self,
+        body:nn.Module|str,  # model with `blocks` and timm's `forward_intermediates`, or the name of one
+        num_classes:int,     # c, the ground counts
+        decoder_depth:int=1, # blocks of the decoder, copies of the body's last
+        **kwargs,            # of a body that is named
+    ):
+        if isinstance(body, str): body = create(body, **kwargs)
+        body.prune_intermediate_layers(1, prune_norm=True)
+        super().__init__(body.num_features, 1, num_classes=num_classes, in_chans=getattr(body, 'in_chans', 3))
+        self.body, self.img_size, self.num_prefix_tokens = body, list(body.patch_embed.img_size), num_classes
+        self.head = MaskDecoder(body.blocks[-1], body.num_features, num_classes, decoder_depth)
 
     def forward(self,
         x:Tensor, # images `b channels h w`
     )->Tensor:    # logits of each pixel's class `b c h w`
-        "Cosines of patches and classes, normalised over classes and enlarged."
+        "The decoder's masks, enlarged."
         maps, = self.body.forward_intermediates(x, indices=1, intermediates_only=True)
-        patches = rearrange(maps, 'b d h w -> b (h w) d')
-        tokens = torch.cat([patches, self.classes.expand(len(x), -1, -1)], 1)
-        for block in self.blocks: tokens = block(tokens)
-        unit = F.normalize(self.norm(tokens), dim=-1)
-        patches, classes = unit.split([patches.shape[1], len(self.classes)], 1)
-        masks = rearrange(self.norm_classes(patches @ classes.mT), 'b (h w) c -> b c h w', h=maps.shape[2])
-        return F.interpolate(masks, size=x.shape[2:], mode='bilinear')
+        return F.interpolate(self.head(maps), size=x.shape[2:], mode='bilinear')
+
+# %% ../../nbs/37_maps.ipynb #c16489c5
+@patch(as_prop=True)
+def blocks(self:Segmenter): return self.body.blocks
+@patch(as_prop=True)
+def patch_embed(self:Segmenter): return self.body.patch_embed
+
+@patch(cls_method=True)
+def data_cfg(cls:Segmenter,
+    row:dict, # arguments
+)->dict:
+    "What timm keeps about the data of a model."
+    return dict(crop_pct=1., crop_mode='squash', classifier='head')
+
+@patch
+def no_weight_decay(self:Segmenter)->set:
+    "What body and operators name, and the embeddings of the classes."
+    asked = [(name, m) for name, m in self.named_modules() if name and hasattr(m, 'no_weight_decay')]
+    return {'head.classes'} | {f'{name}.{p}' for name, m in asked for p in m.no_weight_decay()}
+
+@patch
+def group_matcher(self:Segmenter,
+    coarse:bool=False, # timm's flag; there is one grouping
+)->dict:               # patterns of names
+    "Parameter names by depth; the rest, the head, comes last."
+    return dict(stem=r'^body\.(?!blocks)', blocks=r'^body\.blocks\.(\d+)')
+
+register(Segmenter, dict(wb_segmenter=dict(body='wb_tost_scenes_patch4_64', num_classes=11)))

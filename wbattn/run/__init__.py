@@ -121,7 +121,7 @@ def shares(
 # %% ../../nbs/76_cli.ipynb #819ec9a5
 @done_by('wbattn.run.runs:run_train')
 def train_run(
-    data:str=None,       # data set: digits, scenes, cifar10, imagenet, folder, listops, python, … (default: digits, or that of the weights)
+    data:str=None,       # data set: digits, scenes, cifar10, imagenet, folder, folder_masks, listops, python, … (default: digits, or that of the weights)
     arch:str=None,       # architecture, a name in timm's registry; a published file has to be told (default: the data set's, or that of the weights)
     finetune:str=None,   # start from these weights: a run directory, a checkpoint, a model that comes with the package, or a published file
     epochs:int=None,     # passes over the training part (default: the recipe's; digits: 40)
@@ -164,7 +164,7 @@ def evaluate_run(
     merge:dict=None,     # merge tokens: r=8, correction=prop, tau=0.9, plan=window, … of TokenMerger
     out:str=None,        # directory for the numbers and the figure; '': none (default: that of the checkpoint)
     **kwargs             # of train_run
-)->dict:                 # scores; images_per_s; real: accuracy on ReaL labels, for ImageNet
+)->dict:                 # scores, of masks mIoU; images_per_s; real: accuracy on ReaL labels, for ImageNet
     "Evaluate a trained model: top-1, top-5, ReaL labels for ImageNet, confusions, images per second."
 
 def _print_scores(r):
@@ -185,9 +185,9 @@ def predict_images(
     checkpoint:str,      # a run directory, a checkpoint of a run, a model that comes with the package, or a file as published for ToST, CRATE or XCiT
     images:list,         # pictures, and folders of pictures
     topk:int=3,          # how many classes to print
-    out:str='maps',      # directory for the membership maps of the last layer, one PNG for each picture; '': none
+    out:str='maps',      # directory for a PNG of each picture: memberships in the last layer, or the mask; '': none
     **kwargs             # of evaluate_run
-)->list:                 # for each image its file, the likeliest classes with probabilities, the file of the map
+)->list:                 # for each image its file, the likeliest classes with probabilities (of masks: shares)
     "Classify pictures and draw which patches belong to which head."
 
 def _print_answers(rows):

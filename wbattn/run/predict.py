@@ -11,6 +11,7 @@ import pandas as pd
 from contextlib import suppress
 from pathlib import Path
 from matplotlib.figure import Figure
+from PIL import Image
 from sklearn.metrics import ConfusionMatrixDisplay
 from timm.data import create_transform, resolve_model_data_config
 from torch import Tensor, nn
@@ -20,8 +21,9 @@ from fastai.data.transforms import get_image_files
 from fastcore.basics import listify
 from ..data import dls_args, get_dls, read_image, real_accuracy
 from ..data.text import get_vocab
-from wbattn.look import (RECORDS, MissingQuantity, class_probabilities, explain, membership_maps, merge_figure,
-    new_figure)
+from ..look import (RECORDS, MissingQuantity, class_masks, class_probabilities, explain, membership_maps,
+    merge_figure, new_figure, plot_prediction)
+from ..models.maps import Segmenter
 from ..models.merging import TokenMerger
 from ..numerics import SHARE, check_option, check_value, whole
 from .runs import as_given, predictions, read_pretrained, save_figure, scores
@@ -121,15 +123,16 @@ def run_eval(
     check_model(task_of(dls), lambda k, v: v if k == 'img_size' else getattr(model, k, v))
     dl, merger = dls.loaders[part_index(dls, o.part)], merged(model, o.merge)
     p = predictions(merger, dl, amp_mode(o.amp, dls.device))
-    y, pred = p['y'], p['top'][:, 0]
-    res = dict(data=dls.name, part=o.part) | scores(p, dls) | dict(images_per_s=round(len(y)/p['seconds'], 1))
+    res = dict(data=dls.name, part=o.part) | scores(p, dls)
+    res['images_per_s'] = round(res['images']/p['seconds'], 1)
     if o.merge: res |= dict(merge=o.merge, tokens_by_layer=merger.trace(dl.one_batch()[0].as_subclass(Tensor)).counts)
-    if dls.name == 'imagenet' and len(dls.vocab) == 1000: res['real'] = real_accuracy(pred, dl.dataset)
+    if dls.name == 'imagenet' and len(dls.vocab) == 1000: res['real'] = real_accuracy(p['top'][:, 0], dl.dataset)
     if o.out == '': return res
     out = Path(o.out or model.path.parent)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out/f'evaluation-{o.part}.json', res | dict(checkpoint=str(model.path), versions=versions()))
-    if 'tokens' not in res: save_figure(confusion_figure(y, pred, dls.vocab), out/f'confusion-{o.part}.png')
+    if p.get('y', p['nll'][:, None]).dim() == 1:
+        save_figure(confusion_figure(p['y'], p['top'][:, 0], dls.vocab), out/f'confusion-{o.part}.png')
     return res
 
 # %% ../../nbs/75_predict.ipynb #d0407460
@@ -140,6 +143,15 @@ def _likeliest(model, x, k):
     return [*pd.Series(ps, names).nlargest(k).items()]
 
 # %% ../../nbs/75_predict.ipynb #044f8f1a
+def _draw_answer(model, x, file, title, out):
+    "A figure of what the model saw, and the mask where it gives one; `out` is a path without ending."
+    masks = isinstance(model, Segmenter)
+    fig = plot_prediction(model, x[0]) if masks else membership_maps(model, x, layers=-1, titles=[title])
+    save_figure(fig, Path(f'{out}.png'))
+    if not masks: return
+    mask = Image.fromarray(class_masks(model, x)[0].byte().numpy())
+    mask.resize(read_image(file).size, Image.Resampling.NEAREST).save(f'{out}-mask.png')
+
 @torch.no_grad()
 def run_predict(
     o, # options, see predict_images
@@ -155,8 +167,7 @@ def run_predict(
         classes = _likeliest(model, x, o.topk)
         rows.append(dict(image=str(f), classes=classes))
         with suppress(MissingQuantity):
-            png, title = f'{len(rows):04}-{f.stem}.png', '{}: {:.1%}'.format(*classes[0])
-            if o.out: save_figure(membership_maps(model, x, layers=-1, titles=[title]), Path(o.out)/png)
+            if o.out: _draw_answer(model, x, f, '{}: {:.1%}'.format(*classes[0]), f'{o.out}/{len(rows):04}-{f.stem}')
     if not rows: raise ValueError("none of the pictures can be read")
     return rows
 

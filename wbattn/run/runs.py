@@ -7,7 +7,7 @@ __all__ = ['PREPARED', 'read_pretrained', 'plan_run']
 
 # %% ../../nbs/74_runs.ipynb #0f943a0c
 import json, math, os, sys, time
-import torch, torch.nn.functional as F
+import numpy as np, torch, torch.nn.functional as F
 from argparse import Namespace
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
@@ -30,7 +30,7 @@ from ..models.zoo import _shipped, build_args, check_fits
 from ..numerics import known
 from wbattn.train.checkpoint import (CSVLog, Checkpoint, atomic_write, load_checkpoint, read_json, read_log, versions,
     write_json)
-from ..train.learner import load_weights, task_of, wb_learner
+from ..train.learner import load_weights, mean_iou, overlaps, task_of, wb_learner
 from ..train.recipes import MAIN_ARCH, Recipe, get_recipe
 
 # %% ../../nbs/74_runs.ipynb #231ba371
@@ -139,10 +139,10 @@ def read_pretrained(
 # %% ../../nbs/74_runs.ipynb #4a1b159b
 @torch.no_grad()
 def predictions(
-    model:nn.Module, # a classifier
+    model:nn.Module, # a classifier, or a `Segmenter`
     dl,          # a loader with labels, in order
     amp=None,    # 'bf16', 'fp16' or None
-)->dict:         # top: the five likeliest classes `n 5`; y: classes `n`; nll: cross-entropy `n`, in nats; seconds
+)->dict:         # top: likeliest five `n 5`; y: classes `n`; nll: cross-entropy `n`, in nats; seconds; of masks overlap `n 2 c`
     "What a model says about every image of a loader."
     device, start, rows = next(model.parameters()).device, time.perf_counter(), []
     model.eval()
@@ -150,17 +150,30 @@ def predictions(
         x, y = (o.as_subclass(Tensor).to(device) for o in b[:2])
         half = torch.float16 if amp == 'fp16' else torch.bfloat16
         with autocast(device.type, half, enabled=bool(amp)): z = model(x).double()
-        nll = F.cross_entropy(z.movedim(-1, 1), y, reduction='none')
-        rows.append([o.cpu() for o in (z.topk(min(5, z.shape[-1]))[1], y, nll)])
-    top, y, nll = map(torch.cat, zip(*rows))
-    return dict(top=top, y=y, nll=nll, seconds=time.perf_counter() - start)
+        masks = z.dim() == 4
+        nll = F.cross_entropy(z if masks else z.movedim(-1, 1), y, reduction='none')
+        if masks: row = dict(overlap=overlaps(z, y), nll=nll.mean((1, 2)))
+        else: row = dict(top=z.topk(min(5, z.shape[-1]))[1], y=y, nll=nll)
+        rows.append({k: o.cpu() for k, o in row.items()})
+    return {k: torch.cat([r[k] for r in rows]) for k in row} | dict(seconds=time.perf_counter() - start)
 
 # %% ../../nbs/74_runs.ipynb #22c105a1
+def _mask_scores(overlap, nll, draws=1000):
+    "mIoU over all pictures, an interval from drawing as many of them anew, and the share of right pixels."
+    n, total = len(overlap), overlap.sum(0)
+    times = torch.tensor(np.random.RandomState(0).multinomial(n, [1/n]*n, draws)).double()
+    drawn = mean_iou((times @ overlap.flatten(1)).unflatten(1, total.shape))
+    both, either = total.sum(1)
+    return dict(accuracy=(2*both/(both + either)).item(), miou=mean_iou(total).item(), images=n,
+        miou_interval=drawn.quantile(drawn.new_tensor([.025, .975])).tolist(), cross_entropy=nll.mean().item())
+
+# %% ../../nbs/74_runs.ipynb #3b86b244
 def scores(
     p:dict,          # of predictions
     dls:DataLoaders, # that they are of
 )->dict:             # accuracy, right, images, cross_entropy in nats, top5; of a text tokens, bits per byte, nats by position
-    "Accuracy and cross-entropy (without label smoothing)."
+    "Accuracy and cross-entropy (without label smoothing); of masks mIoU, its 95 % interval, accuracy of pixels."
+    if 'overlap' in p: return _mask_scores(p['overlap'], p['nll'])
     hit, nll = (p['top'] == p['y'][..., None]).double(), p['nll']
     right = hit[..., 0]
     res = dict(accuracy=right.mean().item(), right=int(right.sum()), images=len(hit), cross_entropy=nll.mean().item())
@@ -200,7 +213,7 @@ def _new_run(o):
     if not is_model(arch): known(arch, list_models(), "unknown arch") # now: to read the data may take minutes
     changes = dict(epochs=o.epochs, bs=o.bs, lr=o.lr, model=o.model, data=of_data) | (o.recipe or {})
     recipe = get_recipe(data, arch, finetune=bool(start), **changes)
-    if start and 'img_size' not in dls_args(data): recipe = replace(recipe, data=of_data)
+    if start and not {'augment', 'img_size'} <= {*dls_args(data)}: recipe = replace(recipe, data=of_data)
     args = build_args(start) | recipe.model if start else {}
     decided = dict(
         data=data, arch=arch, recipe=recipe, given=as_given(o, _kept),
@@ -256,8 +269,9 @@ def run_info(
     learn, # what build_run made
 )->dict:   # of plain values
     "What a checkpoint says about its run, enough to continue it."
-    decided = {k: getattr(p, k) for k in ('data', 'arch', 'given')}
-    return decided | dict(model_kwargs=build_args(learn.model), recipe=asdict(p.recipe), cfg=task_of(learn.dls).config)
+    arch = learn.model.pretrained_cfg['architecture'] # of masks the decoder's
+    return dict(data=p.data, arch=arch, given=p.given, model_kwargs=build_args(learn.model), recipe=asdict(p.recipe),
+                cfg=task_of(learn.dls).config)
 
 def _say(s, file=None):
     if not rank_distrib(): print(s, flush=True, file=file)
@@ -277,7 +291,8 @@ def fit_run(
 ):
     "Train as planned, with checkpoints and logs in the run directory."
     if not rank_distrib(): write_json(p.out/'recipe.json', asdict(p.recipe))
-    monitor = 'ema_accuracy' if p.recipe.model_ema_decay and p.recipe.ema_final else 'accuracy'
+    averaged = 'ema_'*bool(p.recipe.model_ema_decay and p.recipe.ema_final)
+    monitor = averaged + task_of(learn.dls).metrics[0]
     checkpoint = Checkpoint(p.out/'checkpoint.pt', run_info(p, learn), p.state, monitor)
     learn.add_cbs([CSVLog(p.out/'log.csv'), checkpoint, RecordLayers(p.out)])
     _say(_headline(p, learn))
@@ -320,7 +335,8 @@ def report_run(
         seconds=dict(training=round(trained, 2), cpu=round(time.process_time() - p.cpu, 2)),
         device=str(learn.dls.device), processes=max(1, num_distrib()), threads=torch.get_num_threads(),
         command=p.command, versions=versions(), started=p.began, figures=figures)
-    card = {k: summary[k] for k in ('data', 'command', 'seed', 'epochs', 'accuracy')}
+    told = 'data', 'command', 'seed', 'epochs', 'accuracy', 'miou'
+    card = {k: v for k, v in (summary | (test or valid)).items() if k in told}
     save_model(learn.model, p.out, dict(details=card), **task_of(learn.dls).config)
     (p.out/'model.safetensors').chmod((p.out/'config.json').stat().st_mode)
     write_json(p.out/'summary.json', summary)
@@ -328,9 +344,13 @@ def report_run(
 
 # %% ../../nbs/74_runs.ipynb #e32349ac
 def _result(s):
-    "The accuracy of each part; papers validate on the test part, as a rule."
+    "The scores of each part; papers validate on the test part, as a rule."
+    def said(r):
+        if 'right' in r: return f"accuracy {100*r['accuracy']:.2f} % ({r['right']:,} right)"
+        low, high = np.multiply(100, r['miou_interval'])
+        return f"mIoU {100*r['miou']:.1f} % ({low:.1f} to {high:.1f}), pixels right {100*r['accuracy']:.2f} %"
     found = zip(s['parts'][1:] if 'test' in s['parts'][1:2] else ['validation', 'test'], (s['valid'], s['test']))
-    return ', '.join(f"{part} accuracy {100*r['accuracy']:.2f} % ({r['right']:,} right)" for part, r in found if r)
+    return ', '.join(f'{part} {said(r)}' for part, r in found if r)
 
 def run_train(
     o,        # options, see train_run

@@ -6,7 +6,7 @@
 __all__ = ['wb_learner', 'features', 'NearestSubspace']
 
 # %% ../../nbs/56_learner.ipynb #54775e49
-import numpy as np, sys, torch
+import numpy as np, sys, torch, torch.nn.functional as F
 from accelerate.utils import DistributedDataParallelKwargs
 from functools import partial
 from itertools import islice
@@ -31,9 +31,10 @@ from timm.optim import create_optimizer_v2, get_optimizer_info, param_groups_lay
 from ..numerics import known
 from ..data import Task, task_of
 from ..models import check_weights, create, fit_positions
+from ..models.maps import Segmenter
 from ..models.zoo import check_fits
 from .callbacks import (LOSSES, METRICS, Distributed, EMAMetric, SampleLoss, SampleMean, Speed,
-    StopOnNonFinite, head_input, recipe_cbs)
+    StopOnNonFinite, gather, head_input, recipe_cbs)
 from .recipes import Recipe, get_recipe
 
 # %% ../../nbs/56_learner.ipynb #2dc6f94a
@@ -138,15 +139,49 @@ def fit_recipe(self:WBLearner,
     finally: self.first_epoch = 0
     return self
 
+# %% ../../nbs/56_learner.ipynb #cf8d1624
+def overlaps(
+    scores:Tensor, # of each pixel's class `b c h w`
+    y:Tensor,      # classes `b h w`
+)->Tensor:         # `b 2 c`: pixels of the intersection, of the union
+    "Where what is said of each class meets what there is."
+    said, there = (F.one_hot(t.flatten(1).as_subclass(Tensor), scores.shape[1]) for t in (scores.argmax(1), y))
+    both = (said & there).sum(1)
+    return torch.stack([both, (said | there).sum(1)], 1).double()
+
+def mean_iou(
+    overlap:Tensor, # of overlaps, summed over pictures `... 2 c`
+)->Tensor:          # `...`
+    "The mean over classes of intersection over union."
+    both, either = overlap.unbind(-2)
+    return (both/either).nanmean(-1)
+
+class MeanIoU(SampleMean):
+    "mIoU over the pictures of all processes."
+    name = 'miou'
+    @property
+    def value(self): return mean_iou(sum(gather(self.total))).item() if self.count else None
+
+class EMAMeanIoU(EMAMetric, MeanIoU):
+    "The same of the averaged weights."
+
+def _overlap(scores, y): return overlaps(scores, y).mean(0)
+def _pixels(scores, y): return (scores.argmax(1) == y).float().mean()
+_pixels.__name__ = 'accuracy'
+METRICS |= dict(miou=lambda dls: MeanIoU(_overlap), pixels=lambda dls: _pixels)
+
 # %% ../../nbs/56_learner.ipynb #5d8c7b5d
 def load_weights(
     model:nn.Module, # a model of the zoo
     state:dict,      # weights of another, under the same names
 ):
-    "Put weights into a model; a head for another number of classes is left out."
-    if hasattr(model, 'pos_embed'): state = fit_positions(state, model)
+    "Put weights into a model; a head for another number of classes is left out, and of a classifier for masks its own."
+    body, own = getattr(model, 'body', model), model.state_dict()
+    if hasattr(body, 'pos_embed'): state = fit_positions(state, body)
+    if isinstance(model, Segmenter) and 'head.classes' not in state:
+        state = {f'body.{k}': v for k, v in state.items() if f'body.{k}' in own}
     head = f"{model.pretrained_cfg.get('classifier', 'head')}."
-    given, own = ({k: v.shape for k, v in o.items() if k.startswith(head)} for o in (state, model.state_dict()))
+    given, own = ({k: v.shape for k, v in o.items() if k.startswith(head)} for o in (state, own))
     free = given.keys() | own.keys() if given != own else ()
     check_weights(state, model, "weights of another model", free)
     model.load_state_dict({k: v for k, v in state.items() if k not in free}, strict=False)
@@ -170,7 +205,9 @@ def make_model(
     weights:dict=None, # see load_weights
 )->nn.Module:
     "A model that fits the data, or a `ValueError`."
-    reads = dict(wb_gpt='text', wb_lra='sequences').get(name[:6], 'images')
+    reads = dict(wb_gpt='text', wb_lra='sequences', wb_seg='masks').get(name[:6], 'images')
+    if reads == 'images' and task.kind == 'masks':
+        name, kwargs, reads = 'wb_segmenter', dict(body=name) | kwargs, 'masks'
     if reads != task.kind: raise ValueError(f"{name} reads {reads}, not {task.kind}")
     check_model(task, kwargs.get)
     kwargs = {k: v for k, v in task.model_args.items() if k != 'img_size' or name.startswith('wb_')} | kwargs
@@ -181,12 +218,24 @@ def make_model(
     if weights is not None: load_weights(model, weights)
     return model
 
+# %% ../../nbs/56_learner.ipynb #a3a86620
+def _loss_of(recipe, task):
+    "The function of a recipe's loss."
+    r, loss = recipe, LOSSES[recipe.loss][0](recipe)
+    if task.kind != 'masks': return loss
+    if r.loss != 'ce' or r.mixup or r.cutmix or r.token_labels:
+        raise ValueError("masks are learned with loss=ce, without mixup, cutmix and token_labels")
+    loss.axis = 1
+    return loss
+
 # %% ../../nbs/56_learner.ipynb #ce93f4ec
 def _learner(dls, model, recipe, task, loss_func, metrics):
     "With all that a recipe asks for."
     device = torch.device(dls.device or 'cpu')
     exact = [m if isinstance(m, Metric) else SampleMean(m) for m in L(metrics)]
-    if recipe.model_ema_decay: exact += [EMAMetric(m.func) for m in exact if isinstance(m, SampleMean)]
+    if recipe.model_ema_decay:
+        averaged = {MeanIoU: EMAMeanIoU, SampleMean: EMAMetric}
+        exact += [averaged[type(m)](m.func) for m in exact if type(m) in averaged]
     learn = WBLearner(dls, model, loss_func=loss_func, opt_func=partial(_make_optimizer, recipe=recipe),
         splitter=partial(param_groups, recipe=recipe), lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms,
         metrics=exact, cbs=[StopOnNonFinite(), Speed()])
@@ -216,7 +265,7 @@ def wb_learner(
     if isinstance(arch, str): model = make_model(name, task, recipe.model | model_kwargs, weights)
     else: check_model(task, lambda k, v: v if k == 'img_size' else getattr(arch, k, v))
     if metrics is None: metrics = [METRICS[k](dls) for k in task.metrics]
-    return _learner(dls, model, recipe, task, loss_func or LOSSES[recipe.loss][0](recipe), metrics).add_cbs(cbs)
+    return _learner(dls, model, recipe, task, loss_func or _loss_of(recipe, task), metrics).add_cbs(cbs)
 
 # %% ../../nbs/56_learner.ipynb #e02c0e55
 @torch.no_grad()

@@ -163,7 +163,10 @@ add_recipe('cifar10 cifar100 svhn', "ours", bs=256, data=dict(img_size=32, augme
 RECIPES['digits'] = Recipe(epochs=40, bs=64, lr=1.5e-3, wd=0.05, smoothing=0.1, threads=1)
 RECIPES['scenes'] = Recipe(epochs=8, bs=32, lr=3e-3, wd=0.05, token_labels=1., threads=2,
                            data=dict(masks=True, n=8000, held=666, warp=0.15))
+add_recipe('scenes_masks folder_masks', "ours", epochs=8, bs=32, lr=3e-3, smoothing=0.)
+add_recipe('scenes_masks', "ours", data=dict(n=8000, held=666, warp=0.15))
 MAIN_ARCH = dict(digits='wb_eca_digits_patch2_8', scenes='wb_tost_scenes_patch4_64') # what data are trained with
+MAIN_ARCH |= dict.fromkeys(('scenes_masks', 'folder_masks'), 'wb_tost_scenes_patch4_64')
 
 # %% ../../nbs/50_recipes.ipynb #377bb194
 add_recipe('openwebtext python glosses text', "nanoGPT's script, which ToST follows", opt='adamw', sched='cosine',
