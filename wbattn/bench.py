@@ -19,29 +19,33 @@ from torch.profiler import ProfilerActivity, profile
 from . import forms
 from .numerics import known
 from .ops.attention import MSSA, SoftmaxAttention, XCA
+from .ops.cbsa import CBSA
 from .ops.dmsa import DMSA
 from .ops.eca import ECAttention
 from .ops.tssa import CausalTSSA, TSSA
 
 # %% ../nbs/39_bench.ipynb #0c01861b
+def _seconds(f, device):
+    "Of one call"
+    clock = time.process_time if device == 'cpu' and torch.get_num_threads() == 1 else time.perf_counter
+    start = clock()
+    f()
+    if device != 'cpu': torch.cuda.synchronize(device)
+    return clock() - start
+
+# %% ../nbs/39_bench.ipynb #7906d069
 def interleave(
     calls:dict,       # functions without arguments, by name
     seconds:float=1., # for each call on average, about
     device:str='cpu', # where they compute
 )->pd.DataFrame:      # seconds: a row for each round, a column for each name
     "Time calls in turns, each once a round, in random order."
-    def once(f):
-        start = clock()
-        f()
-        if device != 'cpu': torch.cuda.synchronize(device)
-        return clock() - start
-    clock = time.process_time if device == 'cpu' and torch.get_num_threads() == 1 else time.perf_counter
     names, rng, rounds = list(calls), random.Random(0), []
-    for f in calls.values(): once(f)                            # warm
+    for f in calls.values(): _seconds(f, device)                # warm
     start = time.perf_counter()
     while len(rounds) < 3 or len(rounds) < 200 and time.perf_counter() - start < seconds*len(calls):
         rng.shuffle(names)
-        rounds.append({k: once(calls[k]) for k in names})
+        rounds.append({k: _seconds(calls[k], device) for k in names})
     return pd.DataFrame(rounds)[list(calls)]
 
 # %% ../nbs/39_bench.ipynb #14a24c79
@@ -66,6 +70,7 @@ def _pass(module, x, backward):
     if not backward: return y
     return torch.autograd.grad(y, [x, *(p for p in module.parameters() if p.requires_grad)], torch.ones_like(y))
 
+# %% ../nbs/39_bench.ipynb #b90ed826
 def measure(
     modules:dict,     # modules of `x` by name; the first is the unit of time
     x:torch.Tensor,   # what they are called with
@@ -76,10 +81,10 @@ def measure(
     for direction in ('forward', 'forward+backward'):
         calls = {k: partial(_pass, m, x, direction != 'forward') for k, m in modules.items()}
         times = interleave(calls, seconds, device)
-        ratios = times.div(times.iloc[:, 0], axis=0).quantile([.5, .25, .75]).set_axis(['ratio', 'q1', 'q3']).T
+        table = times.div(times.iloc[:, 0], axis=0).quantile([.5, .25, .75]).set_axis(['ratio', 'q1', 'q3']).T
+        table.insert(0, 'ms', 1e3*times.median())
         memory = [peak_memory(f, device)/x.nbytes for f in calls.values()]
-        about = dict(name=list(calls), direction=direction, ms=1e3*times.median().values)
-        tables.append(pd.DataFrame(about).join(ratios.reset_index(drop=True)).assign(memory=memory))
+        tables.append(table.assign(memory=memory, direction=direction).rename_axis('name').reset_index())
     return pd.concat(tables, ignore_index=True)
 
 # %% ../nbs/39_bench.ipynb #7b6bf1ec
@@ -89,12 +94,12 @@ def two_linear(
     "The two linear maps of a layer with nothing between them."
     return nn.Sequential(nn.Linear(dim, dim, bias=False), nn.Linear(dim, dim))
 
-LAYERS = dict(tssa=TSSA, causal_tssa=partial(CausalTSSA, max_len=None), dmsa=DMSA, eca=ECAttention, mssa=MSSA, xca=XCA,
-              softmax=SoftmaxAttention)
-
+LAYERS = dict(tssa=TSSA, causal_tssa=partial(CausalTSSA, max_len=None), dmsa=DMSA, eca=ECAttention, cbsa=CBSA,
+              mssa=MSSA, xca=XCA, softmax=SoftmaxAttention)
 _plain = partial(forms.use, 'plain')
 FORMS = dict(fast=nullcontext, plain=_plain, compiled=_plain, unfused=partial(sdpa_kernel, SDPBackend.MATH))
 
+# %% ../nbs/39_bench.ipynb #3c9c7f59
 class InForm(nn.Module):
     "A layer that is always computed in one form."
     def __init__(self,
@@ -135,8 +140,7 @@ def run_bench(
         torch.manual_seed(0)
         torch.compiler.reset()
         x = torch.randn(8 if n < 1024 else 1, n, d).to(device, getattr(torch, o.dtype))
-        layers = {(op, form): InForm(LAYERS[op](d, 8), form) for op, form in product(ops, forms)}
-        layers = {('two linear maps', ''): two_linear(d)} | layers
+        layers = {('two linear maps', ''): two_linear(d)} | {(k, f): InForm(LAYERS[k](d, 8), f) for k, f in product(ops, forms)}
         found = measure({k: m.to(device, x.dtype) for k, m in layers.items()}, x, o.seconds)
         found[['name', 'form']] = found.pop('name').tolist()
         tables.append(found.assign(b=len(x), n=n, d=d))

@@ -142,7 +142,6 @@ def nearest(
     names = list(names)
     return ', '.join(difflib.get_close_matches(str(name), names, cutoff=0.4) or names[:8])
 
-# %% ../nbs/04_numerics.ipynb #3400b725
 def known(
     name,  # what was asked for
     names, # what there is

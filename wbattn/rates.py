@@ -28,18 +28,18 @@ def _float64(f):
     return wrapped
 
 # %% ../nbs/02_rates.ipynb #23a02617
-def _check_tokens(Z:Tensor, eps:float=1.):
+def _check_tokens(Z, eps=1.):
     "Raise `ValueError` unless `Z` is `... n d` with n, d ≥ 1 and eps > 0."
     if Z.ndim < 2 or 0 in Z.shape[-2:]:
         raise ValueError(f'Z must hold at least one token of at least one feature, ... n d, got shape {tuple(Z.shape)}')
     if not 0 < eps < math.inf: raise ValueError(f'eps must be positive and finite, got {eps}')
 
 # %% ../nbs/02_rates.ipynb #75a9c86a
-def _require(ok:Tensor, text:str):
+def _require(ok, text):
     "Raise `ValueError` with `text` unless all of `ok`; compiled code, which allows no such branch, trusts its input."
     if not torch.compiler.is_compiling() and not bool(ok.all()): raise ValueError(text)
 
-def _eye_plus(G:Tensor)->Tensor:
+def _eye_plus(G):
     "I + G for c·Gram matrices `... m m`; refuses a `G` next to which the 1 vanishes in rounding."
     ok = G.detach().diagonal(dim1=-2, dim2=-1).real < 1/torch.finfo(G.dtype).eps
     _require(ok, 'a rate needs finite tokens, one in each group, and an eps not vanishingly small for their scale')
@@ -71,7 +71,7 @@ def coding_rate(
     return _logdet(d/(n*eps**2) * (Z @ Z.mT if n <= d else Z.mT @ Z)) / 2
 
 # %% ../nbs/02_rates.ipynb #3581d5b6
-def _check_membership(Z:Tensor, Pi:Tensor):
+def _check_membership(Z, Pi):
     "Raise `ValueError` unless `Pi: ... n k` is a non-negative membership of the tokens of `Z`."
     if Pi.ndim < 2 or Pi.shape[-2] != Z.shape[-2] or Pi.shape[-1] < 1:
         raise ValueError(f'Pi must be a membership ... {Z.shape[-2]} k, got {tuple(Pi.shape)}')
@@ -114,7 +114,7 @@ def rate_reduction(
     return coding_rate(Z, eps) - by_group
 
 # %% ../nbs/02_rates.ipynb #5a28c00f
-def _check_bases(Z:Tensor, U:Tensor):
+def _check_bases(Z, U):
     "Raise `ValueError` unless `U` is `k d p` with the width of the tokens."
     if U.ndim != 3 or U.shape[1] != Z.shape[-1] or 0 in U.shape:
         raise ValueError(f'U must be bases k {Z.shape[-1]} p for Z of shape {tuple(Z.shape)}, got {tuple(U.shape)}')

@@ -12,11 +12,10 @@ import torch.nn.functional as F
 from itertools import product
 from pathlib import Path
 from scipy.stats import t as student_t
-from torch import Tensor
 from typing import Callable, NamedTuple
 from fastai.callback.core import Callback
 from fastai.torch_core import set_seed
-from .look import MissingQuantity, layer_rates, operators, step_sizes
+from .look import layer_rates, operators
 from .models.transformer import attn_layers
 from .numerics import known, no_autocast, widen
 from .ops.basis import sketch
@@ -24,7 +23,7 @@ from .ops.dmsa import decoupled_attention
 from .ops.eca import ECAttention, _outside
 from .ops.tssa import TSSA
 from .run import train_run
-from .run.runs import predictions
+from .run.runs import as_given, predictions
 from .train.callbacks import NonFiniteError
 from .train.checkpoint import atomic_write
 from .train.recipes import Recipe, get_recipe
@@ -62,6 +61,7 @@ def _rounded(x, dtype):
     "The values of `x` rounded to another type, with the gradient of `x`."
     return x + (x.to(dtype).to(x.dtype) - x).detach()
 
+# %% ../nbs/81b_studies.ipynb #81bchol2
 class CholeskyECA(ECAttention):
     "ECAttention with the basis Q of Algorithm 4: a Cholesky factor of the Gram matrix, or QR where that fails."
     def __init__(self,
@@ -72,15 +72,13 @@ class CholeskyECA(ECAttention):
         super().__init__(dim, **kwargs)
         self.gram, self.calls, self.failures = getattr(torch, gram), 0, 0
 
-    def basis(self,
-        Y:Tensor, # a sketch `... d r`
-    )->Tensor:    # Q `... d r`
-        "The columns of the sketch, made orthonormal; counts."
+    def _basis(self, Y):
+        "The columns of a sketch `... d r`, made orthonormal; counts."
         Y = F.normalize(Y, dim=-2)
-        Yr, eye = _rounded(Y, self.gram), torch.eye(Y.shape[-1], dtype=Y.dtype, device=Y.device)
-        L, info = torch.linalg.cholesky_ex(_rounded(Yr.mT @ Yr, self.gram) + self.expand.eps*eye)
+        Yr = _rounded(Y, self.gram)
+        L, info = torch.linalg.cholesky_ex(_rounded(Yr.mT @ Yr, self.gram) + self.expand.eps*torch.eye(Y.shape[-1]).to(Y))
         self.calls += 1
-        if info.is_meta or not info.any(): return torch.linalg.solve_triangular(L.mT, Y, upper=True, left=False)
+        if not info.any(): return torch.linalg.solve_triangular(L.mT, Y, upper=True, left=False)
         self.failures += 1
         return torch.linalg.qr(Y)[0]
 
@@ -88,7 +86,7 @@ class CholeskyECA(ECAttention):
         with no_autocast(x):
             x, U = widen(x), self.bases()
             S = x.mT @ omega.to(x.dtype)
-            Q, Qk = self.basis(S), self.basis(U.mT @ S[:, None, :, :self.compress.rank])
+            Q, Qk = self._basis(S), self._basis(U.mT @ S[:, None, :, :self.compress.rank])
             compressed = _outside(x[:, None] @ U, Qk @ Qk.mT, self.compress.eta) @ U.mT
             return self.alpha*(x - x @ Q @ Q.mT) - self.beta*compressed.sum(1)
 
@@ -96,9 +94,9 @@ class CholeskyECA(ECAttention):
 class RawTSSA(TSSA):
     "TSSA without the ℓ2 normalisation over tokens: Π = softmax over heads of temp·‖w‖²."
     def membership(self,
-        x:Tensor,   # tokens `b n d`
+        x,          # tokens `b n d`
         sizes=None, # (a token's membership doesn't depend on the others)
-    )->Tensor:      # `b h n`
+    ):              # `b h n`
         "Π of each token."
         return self._raw(self.codes(x))
 
@@ -110,31 +108,29 @@ attn_layers.update(CompressOnly=CompressOnly, RedrawnECA=RedrawnECA, CholeskyECA
 # %% ../nbs/81b_studies.ipynb #86479efe
 class Sizes(NamedTuple):
     "How large the models are that a data set's studies compare, and for how long they train."
-    archs:dict                   # family → name in timm's registry
+    arch:str                     # name in timm's registry, without the family
+    archs:dict                   # family → its name, where that is another
     size:int                     # side of the images, in pixels
-    model:dict={}                # arguments of every model
-    vit:dict={}                  # further ones of timm's ViT
+    model:dict                   # arguments of every model
+    own:dict                     # family → further arguments
+    equal:dict                   # ECA models of other sizes, a part of the variants
     epochs:int|None=None         # budget of each run; None: the recipe's
-    rank:int=20                  # r of ECA, unless it is what varies
-    ranks:tuple=(5,10,15,20,40)  # where it varies
+    ranks:tuple=(5,10,15,20,40)  # where ECA's r varies
     eps_rank:int=20              # r where ε varies: wide enough for Gram matrices that are nearly singular
-    equal:dict={}                # ECA models of other sizes, a part of the variants
 
 def sizes_for(
     data:str, # name of a data set
 )->Sizes:
     "The sizes for a data set."
-    families = 'eca', 'tost', 'dmst', 'crate', 'cbt', 'crate_alpha', 'xcit'
     if data == 'digits':
-        archs = {f: f'wb_{f}_digits_patch2_8' for f in families} | dict(vit='vit_tiny_patch16_224')
-        equal = {'ECA, 8 blocks': ('eca', dict(rank=2, depth=8)), 'ECA, width 136': ('eca', dict(rank=2, embed_dim=136))}
-        vit = dict(patch_size=2, embed_dim=96, depth=4, num_heads=4)
-        return Sizes(archs, 8, vit=vit, epochs=8, rank=2, ranks=(1, 2, 4, 16), eps_rank=8, equal=equal)
+        own = dict(eca=dict(rank=2), vit=dict(patch_size=2, embed_dim=96, depth=4, num_heads=4))
+        equal = {'ECA, 8 blocks': ('eca', dict(depth=8)), 'ECA, width 136': ('eca', dict(embed_dim=136))}
+        return Sizes('wb_{}_digits_patch2_8', dict(vit='vit_tiny_patch16_224'), 8, {}, own, equal, 8, (1, 2, 4, 16), 8)
     size = get_recipe(data).data.get('img_size', 64 if data == 'scenes' else 224)
-    archs = {f: f"wb_{f}_small{'_nolpi' if f == 'xcit' else ''}_patch16_224" for f in families}
-    archs |= dict(vit='vit_small_patch16_224', eca_base='wb_eca_base_patch16_224')
-    patches = dict(patch_size=16 if size > 64 else size//16)
-    return Sizes(archs, size, patches, equal={'ECA-B': ('eca_base', dict(rank=20))})
+    archs = dict(xcit='wb_xcit_small_nolpi_patch16_224', vit='vit_small_patch16_224', eca_base='wb_eca_base_patch16_224')
+    patches, rank = dict(patch_size=16 if size > 64 else size//16), dict(rank=20)
+    own = dict(eca=rank, eca_base=rank)
+    return Sizes('wb_{}_small_patch16_224', archs, size, patches, own, {'ECA-B': ('eca_base', {})})
 
 # %% ../nbs/81b_studies.ipynb #b3c3483d
 class Study(NamedTuple):
@@ -144,69 +140,62 @@ class Study(NamedTuple):
     variants:Callable  # Sizes → {name: (family, arguments of the model)}
     longer:int=1       # train for so many times the budget
 
-def _eca(s, **model): return 'eca', dict(rank=s.rank) | model
+def _eca(**model): return 'eca', model
+def _tost(**model): return 'tost', model
+def _dmst(**model): return 'dmst', model
 
 def _ranks(s):
-    free = {f'r={r}, free': _eca(s, rank=r, positive=False) for r in s.ranks}
-    return free | {f'r={r}, positive': _eca(s, rank=r) for r in s.ranks}
+    kinds = dict(free=dict(positive=False), positive={})
+    return {f'r={r}, {kind}': _eca(rank=r, **own) for kind, own in kinds.items() for r in s.ranks}
 
 def _ridges(s):
     ridges = dict(float16=(0., 1e-4, 1e-3, 1e-2, 1e-1), float32=(0., 1e-4, 1e-2))
-    return {f'ε={eps:g}, {gram}': _eca(s, attn='CholeskyECA', rank=s.eps_rank, eps=eps, gram=gram)
+    return {f'ε={eps:g}, {gram}': _eca(attn='CholeskyECA', rank=s.eps_rank, eps=eps, gram=gram)
             for gram, all_eps in ridges.items() for eps in all_eps}
 
 # %% ../nbs/81b_studies.ipynb #7be14aab
 STUDIES = dict(
     eca_expansion=Study('ECA, Table 9', "Does the expansion module help?",
-        lambda s: {'with expansion': _eca(s), 'without': _eca(s, attn='CompressOnly')}),
+        lambda s: {'with expansion': _eca(), 'without': _eca(attn='CompressOnly')}),
     eca_rank=Study('ECA, Figs. 7 and 8b',
         "What do α, β and the accuracy do as the rank r grows, with free and with positive step sizes?", _ranks),
     eca_positive=Study('ECA, Figs. 8a and 11', "What does keeping α and β positive by a softplus change?",
-        lambda s: {'free': _eca(s, positive=False), 'softplus': _eca(s)}, longer=3),
+        lambda s: {'free': _eca(positive=False), 'softplus': _eca()}, longer=3),
     eca_eps=Study('ECA, Table 10', "What does the ridge ε do to Cholesky failures, time and accuracy, "
         "with the Gram matrix in half and in full precision?", _ridges),
     eca_projection=Study('ECA, eqs. 6–8 and Algorithm 2',
         "The full projection of the equations, or the diagonal one of the pseudocode?",
-        lambda s: {'full': _eca(s), 'diagonal': _eca(s, projection='diagonal')}),
+        lambda s: {'full': _eca(), 'diagonal': _eca(projection='diagonal')}),
     eca_sketch=Study('ECA, Algorithms 1 and 2 and the published code',
         "A sketch that is fixed, or one that is drawn again at every step?",
-        lambda s: {'fixed': _eca(s), 'drawn again in training': _eca(s, attn='RedrawnECA', always=False),
-                   'drawn again always': _eca(s, attn='RedrawnECA', always=True)}),
+        lambda s: {'fixed': _eca(), 'drawn again in training': _eca(attn='RedrawnECA', always=False),
+                   'drawn again always': _eca(attn='RedrawnECA', always=True)}),
     eca_tost_mlp=Study('ECA, Figs. 9 and 12',
         "How do ECA and ToST compare at nearly equal numbers of parameters, with and without an MLP?",
-        lambda s: {'ToST': ('tost', {}), 'ToST, no MLP': ('tost', dict(mlp='none')), 'ECA': _eca(s), **s.equal,
-                   'ECA + MLP': _eca(s, mlp='mlp')}))
+        lambda s: {'ToST': _tost(), 'ToST, no MLP': _tost(mlp='none'), 'ECA': _eca(), **s.equal,
+                   'ECA + MLP': _eca(mlp='mlp')}))
 
 # %% ../nbs/81b_studies.ipynb #9e2a426b
-_raw, _linear = dict(attn='RawTSSA', qkv_bias=True), dict(attn='softmax', stem='linear', extra_convs=0)
-
+_raw = dict(attn='RawTSSA', qkv_bias=True)
 STUDIES |= dict(
     tost_norm_mlp=Study('ToST, Table 8',
         "Does ToST need the normalisation in its membership, and an MLP rather than ISTA?",
-        lambda s: {'ℓ2 normalisation, MLP': ('tost', {}), 'ℓ2 normalisation, ISTA': ('tost', dict(mlp='ista')),
-                   'no normalisation, MLP': ('tost', _raw),
-                   'no normalisation, ISTA': ('tost', _raw | dict(mlp='ista'))}),
+        lambda s: {'ℓ2 normalisation, MLP': _tost(), 'ℓ2 normalisation, ISTA': _tost(mlp='ista'),
+                   'no normalisation, MLP': _tost(**_raw), 'no normalisation, ISTA': _tost(mlp='ista', **_raw)}),
     dmsa_sparsify=Study('DMSA, Table II', "What should be sparse: tokens, subspaces, or both?",
-        lambda s: {'TSSA': ('tost', {}), 'decoupled, not sparse': ('dmst', dict(sparsify=None)),
-                   'tokens (TPUSA)': ('dmst', dict(sparsify='token')), 'subspaces (DMSA)': ('dmst', {}),
-                   'both (TPSUSA)': ('dmst', dict(sparsify='both'))}),
+        lambda s: {'TSSA': _tost(), 'decoupled, not sparse': _dmst(sparsify=None),
+                   'tokens (TPUSA)': _dmst(sparsify='token'), 'subspaces (DMSA)': _dmst(),
+                   'both (TPSUSA)': _dmst(sparsify='both')}),
     dmsa_activation=Study('DMSA, Table III', "Which activation should gate the subspaces?",
-        lambda s: {n: ('dmst', dict(activation=n.lower())) for n in ('sigmoid', 'ReLU', 'GELU')}
-                  | {'soft threshold': ('dmst', {})}),
+        lambda s: {n: _dmst(activation=n.lower()) for n in ('sigmoid', 'ReLU', 'GELU')} | {'soft threshold': _dmst()}),
     dmsa_rates=Study('DMSA, Fig. 5', "What happens, layer by layer, to the rate that each operator is meant to lower?",
-        lambda s: {'TSSA': ('tost', {}), 'DMSA': ('dmst', {})}),
+        lambda s: {'TSSA': _tost(), 'DMSA': _dmst()}),
     families=Study('no paper', "How do all families compare under one budget?",
-        lambda s: {'ECA': _eca(s), 'ToST': ('tost', {}), 'DMST': ('dmst', {}), 'CRATE': ('crate', {}),
-                   'CBT': ('cbt', {}), 'CRATE-α': ('crate_alpha', {}), 'XCiT': ('xcit', {}),
-                   'softmax': ('tost', dict(attn='softmax')), 'softmax, linear stem': ('tost', _linear),
-                   "timm's ViT": ('vit', {})}))
+        lambda s: {'ECA': _eca(), 'ToST': _tost(), 'DMST': _dmst(), 'CRATE': ('crate', {}), 'CBT': ('cbt', {}),
+                   'CRATE-α': ('crate_alpha', {}), 'XCiT': ('xcit', {}), 'softmax': _tost(attn='softmax'),
+                   'softmax, linear stem': _tost(attn='softmax', stem='linear', extra_convs=0), "timm's ViT": ('vit', {})}))
 
 # %% ../nbs/81b_studies.ipynb #e2fec24b
-def _model_args(variant, sizes):
-    "The arguments of a variant's model."
-    family, given = variant
-    return sizes.model | (sizes.vit if family == 'vit' else {}) | given
-
 def spec_of(
     variant:tuple,   # family, and arguments of the model
     sizes:Sizes,     # how large
@@ -214,35 +203,34 @@ def spec_of(
     recipe:Recipe,   # how it is trained
 )->str:
     "Everything that decides a run besides its seed, as JSON in a line (of the recipe: what differs from its defaults)."
+    family, given = variant
     default, skip = vars(Recipe()), ('threads', 'source')
     changed = {k: v for k, v in vars(recipe).items() if v != default[k] and k not in skip}
-    given = dict(data=data, arch=sizes.archs[variant[0]], model=_model_args(variant, sizes), recipe=changed)
-    return json.dumps(given, sort_keys=True)
+    model = sizes.model | sizes.own.get(family, {}) | given
+    arch = sizes.archs.get(family, sizes.arch.format(family))
+    return json.dumps(dict(data=data, arch=arch, model=model, recipe=changed), sort_keys=True)
 
 # %% ../nbs/81b_studies.ipynb #29196582
-def _measured(model, dls, history):
-    "Column → value."
-    a, b = (predictions(model, dls.loaders[-1])['top'][:, 0] for _ in range(2))
-    found, ops, lists = dict(changed=int((a != b).sum())), operators(model), history[-1] if history else {}
-    counted = [o for o in ops if isinstance(o, CholeskyECA)]
-    if counted: found |= {f'cholesky_{k}': sum(getattr(o, k) for o in counted) for k in ('calls', 'failures')}
-    if ops:
-        x = dls.valid.one_batch()[0][:64]
-        lists = lists | layer_rates(model, x, what=['R', 'Rc'], after=False)
-        lists |= layer_rates(model, x, what=['objective'], where='stream')
-    texts = {k: json.dumps(np.round(v, 4).tolist()) for k, v in lists.items()}
-    return found | texts | dict(history=json.dumps(history))
-
 class _Measure(Callback):
     "The same random numbers for every variant; what its layers do, when it is trained."
     order, remove_on_fetch = 99, True
-    def __init__(self, seed): self.seed, self.history = seed, []
-    def before_fit(self):
-        set_seed(self.seed)
-        self.after_epoch()
-    def after_epoch(self):
-        with contextlib.suppress(MissingQuantity): self.history.append(step_sizes(self.model))
-    def after_fit(self): self.found = _measured(self.model, self.dls, self.history)
+    def __init__(self, seed): self.seed = seed
+    def before_fit(self): set_seed(self.seed)
+    def after_fit(self):
+        x, model = self.dls.valid.one_batch()[0][:64], self.model
+        a, b = (predictions(model, self.dls.loaders[-1])['top'][:, 0] for _ in range(2))
+        rates = layer_rates(model, x, what=['R', 'Rc'], after=False)
+        rates |= layer_rates(model, x, what=['objective'], where='stream')
+        counts = [(o.calls, o.failures) for o in operators(model) if hasattr(o, 'failures')]
+        self.found = {k: json.dumps(np.round(v, 4).tolist()) for k, v in rates.items()} | dict(changed=int((a != b).sum()))
+        self.found |= zip(('cholesky_calls', 'cholesky_failures'), map(sum, zip(*counts)))
+
+def _step_sizes(file):
+    "Those of the layers, in the end and after each epoch, as they were recorded."
+    if not file.exists(): return {}
+    table = pd.read_csv(file, index_col='epoch').round(4)
+    history = [{k: row.filter(like=k).tolist() for k in ('alpha', 'beta')} for _, row in table.iterrows()]
+    return {k: json.dumps(v) for k, v in (history[-1] | dict(history=history)).items()}
 
 # %% ../nbs/81b_studies.ipynb #594a906c
 _lists = 'alpha', 'beta', 'R', 'Rc', 'entering', 'leaving', 'history'
@@ -261,20 +249,20 @@ def read_results(
     return df.assign(accuracy=accuracy, cross_entropy=df[f'{part}_cross_entropy'])
 
 # %% ../nbs/81b_studies.ipynb #ece05184
-def _train(o, arch, model, recipe, seed, folder):
+def _train(o, spec, recipe, seed, folder):
     "Train one variant once: a row of the file."
     measure, numbers = _Measure(seed), {k: v for k, v in vars(recipe).items() if k not in ('model', 'data', 'source')}
-    given = {k: getattr(o, k) for k in ('data', 'data_dir', 'download', 'device')}
+    given, model = as_given(o, ('data', 'data_dir', 'download', 'device')), recipe.model | spec['model']
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            summary = train_run(**given, arch=arch, recipe=numbers, model=recipe.model | model, data_args=recipe.data,
-                                seed=seed, out=folder, figures=False, cbs=measure,
-                                resume=(folder/'checkpoint.pt').exists())
+            summary = train_run(**given, arch=spec['arch'], recipe=numbers, model=model, data_args=recipe.data, cbs=measure,
+                                seed=seed, out=folder, figures=False, resume=(folder/'checkpoint.pt').exists())
     except (NonFiniteError, torch.linalg.LinAlgError) as e:
         return pd.DataFrame([dict(failed=str(e), epochs=recipe.epochs)])
     names = dict(seconds_training='seconds', seconds_cpu='cpu_seconds', versions_torch='torch', started='date',
                  versions_wbattn='wbattn', objective='entering', objective_after='leaving')
-    return pd.json_normalize(summary | measure.found, sep='_').rename(columns=names).assign(failed='')
+    found = summary | measure.found | _step_sizes(folder/'step_sizes.csv')
+    return pd.json_normalize(found, sep='_').rename(columns=names).assign(failed='')
 
 # %% ../nbs/81b_studies.ipynb #46476e4e
 def append_rows(
@@ -297,18 +285,17 @@ def has_row(
 # %% ../nbs/81b_studies.ipynb #a1501312
 def _run(o, study, path):
     "Run the variants of a study that its CSV file doesn't hold yet."
-    sizes, old = sizes_for(o.data), read_results(path) if path.exists() else pd.DataFrame(columns=COLUMNS)
+    sizes = sizes_for(o.data)
     recipe = get_recipe(o.data, epochs=o.epochs or (sizes.epochs and study.longer*sizes.epochs))
-    done = dict(zip(zip(old.variant, old.seed), old.spec))
     for seed, (name, variant) in product(range(o.seeds), study.variants(sizes).items()):
-        spec = spec_of(variant, sizes, o.data, recipe)
-        if done.get((name, seed), spec) != spec:
+        key, spec = dict(variant=name, seed=seed), spec_of(variant, sizes, o.data, recipe)
+        if has_row(path, **key, spec=spec): continue
+        if has_row(path, **key):
             raise ValueError(f"{str(path)!r} holds {name!r} made with other settings; choose another file (--out)")
-        if (name, seed) in done: continue
-        model = _model_args(variant, sizes) | (dict(img_size=sizes.size) if variant[0] == 'vit' else {})
-        row = _train(o, sizes.archs[variant[0]], model, recipe, seed, path.with_suffix('')/f'{name}-seed{seed}')
-        row = row.assign(variant=name, seed=seed, spec=spec, command=o.command)
-        append_rows(path, row.reindex(columns=COLUMNS))
+        made = json.loads(spec)
+        if variant[0] == 'vit': made['model']['img_size'] = sizes.size # timm's; ours take the size of the data
+        row = _train(o, made, recipe, seed, path.with_suffix('')/f'{name}-seed{seed}')
+        append_rows(path, row.assign(**key, spec=spec, command=o.command).reindex(columns=COLUMNS))
         print(f"{name}, seed {seed}: {row.failed[0] or f'{100*row.accuracy[0]:.2f} %'}", flush=True)
 
 # %% ../nbs/81b_studies.ipynb #14796e9c
@@ -346,7 +333,7 @@ def summarize(
     df:pd.DataFrame, # results of one study
 )->pd.DataFrame:     # one row for each variant, in the order of the study
     "Mean ± standard deviation over seeds."
-    def mean_sd(v, digits): return f'{v.mean():.{digits}f}' + (f' ± {v.std():.{digits}f}' if len(v) > 1 else '')
+    def mean_sd(v, digits): return f'{v.mean():.{digits}f} ± {v.std():.{digits}f}'.removesuffix(' ± nan')
     runs = df.groupby('variant', sort=False)
     return pd.DataFrame({'parameters': runs.params.first().map('{:,}'.format),
                          'accuracy (%)': runs.accuracy.agg(mean_sd, 2),
@@ -370,12 +357,9 @@ def run_experiment(
     o, # options, see experiment_run
 ):     # the results, see read_results; nothing for "list"
     "List the studies, or run one and print what came of it."
-    if o.name == 'list':
-        for name, s in STUDIES.items(): print(f'{name:16} {s.question}\n{"":16} {s.paper}')
-        return
+    if o.name == 'list': return print('\n'.join(f'{name:16} {s.question}\n{"":16} {s.paper}' for name, s in STUDIES.items()))
     known(o.name, STUDIES, "unknown study")
-    study = STUDIES[o.name]
-    path = Path(o.out or f'experiments/{o.data}/{o.name}.csv')
+    study, path = STUDIES[o.name], Path(o.out or f'experiments/{o.data}/{o.name}.csv')
     _run(o, study, path)
     df = read_results(path)
     print(f"\n{study.question}\n\n{summarize(df).to_string()}\n\nrows: {path}")

@@ -140,14 +140,6 @@ AUGMENTS = dict(
     finetune=Augment(auto_augment='tv-n2-m14', **_squash),
     pretrain=Augment(auto_augment='rand-m9-mstd0.5-inc1', reprob=0.25, repeated_aug=3))
 
-def get_augment(
-    augment,  # a name in `AUGMENTS`
-    **changes # to its fields
-)->Augment:
-    "An augmentation by name, with changes."
-    known(augment, AUGMENTS, "unknown augment")
-    return replace(AUGMENTS[augment], **changes)
-
 # %% ../../nbs/41_images.ipynb #288af8d8
 class Picture(Transform):
     "A picture, read and transformed by timm."
@@ -175,12 +167,11 @@ def hold_out(
     valid_pct # share of the first to hold out; None: 0.2 if there is no other
 )->dict:      # two parts at least
     "The parts with a share of the first for validation."
-    if valid_pct is None: valid_pct = 0.2 if len(parts) == 1 else 0
+    if valid_pct is None: valid_pct = 0.2*(len(parts) == 1)
     if valid_pct:
         (name, (x, y)), *others = parts.items()
-        kept, out = stratified_split(y, valid_pct)
-        ours = {f'{name} without {valid_pct:g}': (x[kept], y[kept]), f'{valid_pct:g} of {name}': (x[out], y[out])}
-        parts = ours | dict(others)
+        kept, out = ((x[i], y[i]) for i in stratified_split(y, valid_pct))
+        parts = {f'{name} without {valid_pct:g}': kept, f'{valid_pct:g} of {name}': out, **dict(others)}
     if len(parts) == 1: raise ValueError("no images to validate on; pass a valid_pct such as 0.2")
     return parts
 
@@ -217,7 +208,9 @@ def image_dls(
     check_option(min(size) >= 1, 'img_size', img_size, "a number of pixels, or two")
     check_option(not valid_pct or 0 < valid_pct < 1, 'valid_pct', valid_pct, "0, or a share below 1")
     small = max(size) < 96
-    aug = get_augment(augment or ('light' if small else 'finetune'), **kwargs)
+    augment = augment or ('light' if small else 'finetune')
+    known(augment, AUGMENTS, "unknown augment")
+    aug = replace(AUGMENTS[augment], **kwargs)
     usual = own if own and small else (IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD)
     mean, std = (to_3tuple(u if given is None else given) for u, given in zip(usual, (mean, std)))
     parts, vocab = read(data_dir=data_dir, parts=(train_on, 'test'), download=download, verify=verify)
@@ -237,8 +230,7 @@ def check_mask(
     mask:Path,    # of its mask
     classes:int,  # how many there are
 ):
-    "`ValueError` unless there is a mask, as large as the picture, with numbers of classes."
-    if not mask.is_file(): raise ValueError(f"no mask for {picture.name!r}: {str(mask)!r} doesn't exist")
+    "An error unless there is a mask, as large as the picture, with numbers of classes."
     found, size = PILMask.create(mask), Image.open(picture).size
     check_option(found.size == size, f'size of mask {mask.name!r}', found.size, f"its picture's, {size}")
     most = found.getextrema()[1]
@@ -250,8 +242,8 @@ def mask_dls(
     **kwargs  # of `SegmentationDataLoaders.from_label_func`: bs, valid_pct, seed, item_tfms, batch_tfms
 )->SegmentationDataLoaders:
     "Pictures and masks from a folder; every mask is checked."
-    files = get_image_files(Path(path)/'images')
-    if not files: raise ValueError(f"no pictures in {str(Path(path)/'images')!r}")
+    files = get_image_files(folder := Path(path)/'images')
+    if not files: raise ValueError(f"no pictures in {str(folder)!r}")
     def mask_of(picture): return Path(path)/'masks'/f'{picture.stem}.png'
     for picture in files: check_mask(picture, mask_of(picture), len(codes))
     return SegmentationDataLoaders.from_label_func(path, files, mask_of, codes=codes, **kwargs)

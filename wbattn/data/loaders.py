@@ -9,6 +9,7 @@ __all__ = ['array_dls']
 import random
 import numpy as np, torch
 from dataclasses import dataclass
+from functools import partial
 from inspect import signature
 from types import SimpleNamespace
 from torch import Tensor
@@ -74,6 +75,10 @@ def labelled(
     return Datasets(tls=tls, n_inp=1)
 
 # %% ../../nbs/40_loaders.ipynb #383096ed
+def _floats(o, ndim): # pixels of so many dimensions, or of one less: those have one channel
+    x = torch.as_tensor(np.asarray(o), dtype=torch.float32)
+    return x.unsqueeze(-3) if x.ndim == ndim - 1 else x
+
 class Pixels(Transform):
     "A picture in memory, of one type and shape."
     input_types = object
@@ -82,8 +87,7 @@ class Pixels(Transform):
         shape # channels, height, width
     ): self.kind, self.shape = kind, tuple(shape)
     def encodes(self, o): # pixels `c h w` or `h w`
-        x = torch.as_tensor(np.asarray(o), dtype=torch.float32)
-        if x.ndim == 2: x = x[None]
+        x = _floats(o, 3)
         if x.shape != self.shape: raise ValueError(f"an image of shape {list(x.shape)}; expected {list(self.shape)}")
         return self.kind(x)
 
@@ -94,8 +98,7 @@ def pixel_set(
     split_idx=1 # 0: training, 1: not
 )->Datasets:
     "Labelled pictures in memory."
-    x = torch.as_tensor(np.asarray(x), dtype=torch.float32)
-    if x.ndim == 3: x = x[:, None]
+    x = _floats(x, 4)
     if x.ndim != 4: raise ValueError(f"images have shape {tuple(x.shape)}; expected `n c h w` or `n h w`")
     kind = TensorImageBW if x.shape[1] == 1 else TensorImage
     return labelled(kind(x), Pixels(kind, x.shape[1:]), y, vocab, split_idx)
@@ -145,12 +148,11 @@ def as_loaders(
     if bs > len(sets[0]):
         raise ValueError(f"bs={bs} is more than the {len(sets[0])} training {task.unit}; choose less by --bs (bs)")
     device = torch.device(device or default_device())
-    kwargs = dict(num_workers=num_workers, after_batch=after_batch,
-        pin_memory=num_workers != 0 and device.type == 'cuda')
-    dls = [make(sets[0], bs=bs, shuffle=True, drop_last=True, **kwargs)]
-    dls += [make(o, bs=val_bs or 2*bs, **kwargs) for o in sets[1:]]
-    res = Loaders(*dls, device=device)
-    if seed is not None: res.train.rng = random.Random(seed)
+    make = partial(make, num_workers=num_workers, after_batch=after_batch,
+                   pin_memory=num_workers != 0 and device.type == 'cuda')
+    train = make(sets[0], bs=bs, shuffle=True, drop_last=True)
+    if seed is not None: train.rng = random.Random(seed)
+    res = Loaders(train, *(make(o, bs=val_bs or 2*bs) for o in sets[1:]), device=device)
     vars(res).update(attrs, task=task)
     return res
 
@@ -200,8 +202,8 @@ def dataset(
     url=''       # where it is published
 ):               # a decorator
     "Put a function that makes loaders into the table."
-    row = dict(title=title, images=images, classes=classes, size=size, format=format, url=url)
+    row = partial(SimpleNamespace, title=title, images=images, classes=classes, size=size, format=format, url=url)
     def add(make):
-        DATASETS[name] = SimpleNamespace(make=make, options=tuple(signature(make).parameters), **row)
+        DATASETS[name] = row(make=make, options=tuple(signature(make).parameters))
         return make
     return add

@@ -63,8 +63,7 @@ def draw_parts(
 )->dict:   # name of the part → sequences, labels
     "Consecutive parts of a stream of sequences."
     stream = chain.from_iterable(zip(*draw(number)[:2]) for number in count())
-    parts = {k: zip(*islice(stream, n)) for k, n in zip(('train', 'valid', 'test'), sizes)}
-    return {k: (rows, np.array(y)) for k, (rows, y) in parts.items()}
+    return {k: tuple(zip(*islice(stream, n))) for k, n in zip(('train', 'valid', 'test'), sizes)}
 
 # %% ../../nbs/48c_sequences.ipynb #5ac3a46a
 def byte_rows(
@@ -83,10 +82,11 @@ def imdb_dls(
 )->Loaders:          # batches (ids `b n`, labels `b`); 257 symbols, 2 classes
     "IMDB's reviews, byte by byte (the arena's Text)."
     from sklearn.datasets import load_files
-    read = {k: load_files(Path(data_dir)/'aclImdb'/k, categories=['neg', 'pos'],
-        shuffle=False) for k in ('train', 'test')}
-    return sequence_dls('imdb', {k: (byte_rows(o.data), o.target) for k, o in read.items()}, ('neg', 'pos'),
-        max_len, **kwargs)
+    names, parts = ['neg', 'pos'], {}
+    for k in ('train', 'test'):
+        found = load_files(Path(data_dir)/'aclImdb'/k, categories=names, shuffle=False)
+        parts[k] = byte_rows(found.data), found.target
+    return sequence_dls('imdb', parts, names, max_len, **kwargs)
 
 # %% ../../nbs/48c_sequences.ipynb #9aa3d6d8
 def grow(
@@ -102,10 +102,10 @@ def grow(
     for depth in range(1, max_depth + 1):
         m = len(tree)
         operator = (rng.random(m) < 0.25) & (depth < max_depth)
-        args = np.where(operator, rng.integers(2, max_args + 1, m), 0)
+        args = operator*rng.integers(2, max_args + 1, m)
         levels.append((tree, args, np.where(operator, 11 + rng.integers(0, 4, m), 1 + rng.integers(0, 10, m))))
         length += np.bincount(tree, 1 + operator, n).astype(int)
-        grows = np.where(length[tree] + args <= most, args, 0)
+        grows = args*(length[tree] + args <= most)
         length[tree[grows < args]] = most + 1
         tree = np.repeat(tree, grows)
     kept = (length >= least) & (length <= most)
@@ -166,25 +166,23 @@ def _near_border(z, margin):
 
 def _walk(rng, n, dashes):
     "Winding paths `2 n dashes`: middles of the dashes, and directions as numbers of length 1."
-    along, drawn = np.exp(1j*rng.uniform(-np.pi, np.pi, n)), []
-    at = MIDDLE + 13*(rng.uniform(-1, 1, n) + 1j*rng.uniform(-1, 1, n))
+    along, drawn = np.exp(2j*np.pi*rng.random(n)), []
+    at = MIDDLE + rng.uniform(-13, 13, (n, 2)) @ [1, 1j]
     for _ in range(dashes):
         drawn.append([at, along])
         inward = np.angle((MIDDLE - at)/along).clip(-0.7, 0.7)
-        turn = 0.35*rng.standard_normal(n) + inward*_near_border(at + 2*STEP*along, 2)
+        turn = rng.normal(0, 0.35, n) + inward*_near_border(at + 2*STEP*along, 2)
         new = along*np.exp(1j*turn)
         at, along = at + STEP/2*(along + new), new
     return np.stack(drawn, -1)
 
 # %% ../../nbs/48c_sequences.ipynb #48cfits2
-def _distances(a, b): return np.abs(a[:, :, None] - b[:, None, :])
-
 def _fits(path, taken):
     "Is there room for a path?"
-    i = np.arange(path.shape[1])
-    own = _distances(path, path) + 99*(np.abs(i[:, None] - i) < 2)
-    others = _distances(path, taken).min((1, 2), initial=np.inf)
-    return ~_near_border(path, 1.5).any(1) & (others > 2) & (own.min((1, 2)) > STEP)
+    i, j = np.triu_indices(path.shape[1], 2) # dashes that are no neighbours
+    own = np.abs(path[:, i] - path[:, j]).min(1)
+    others = np.abs(path[:, :, None] - taken[:, None]).min((1, 2), initial=np.inf)
+    return ~_near_border(path, 1.5).any(1) & (others > 2) & (own > STEP)
 
 def _draw_paths(rng, n):
     "Two long paths, then the short ones, of at most n pictures: middles and directions of the dashes `2 n all`"
@@ -202,16 +200,14 @@ def _draw_paths(rng, n):
 # %% ../../nbs/48c_sequences.ipynb #48ccirc2
 def _place_circles(rng, paths):
     "Middles of circles on the ends of long paths `n 2`, and whether they are on one `n`"
-    at, along = paths[..., [0, 13, 14, 27]]                # first and last dashes of the long paths
-    ends = (at + [-1, 1, -1, 1]*along).reshape(-1, 2, 2)   # picture, path, end
-    i = np.arange(len(ends))
-    path, end, other, joined = rng.integers(0, 2, (4, len(i)))
-    second = np.where(joined, ends[i, path, 1 - end], ends[i, 1 - path, other])
-    return np.stack([ends[i, path, end], second], 1), joined
+    at, along = paths[..., [0, 14, 13, 27]]                # first and last dashes of the long paths
+    begin, end = np.split(at + [-1, -1, 1, 1]*along, 2, 1) # picture, path
+    i, (path, joined) = np.arange(len(at)), rng.integers(0, 2, (2, len(at)))
+    return np.stack([begin[i, path], end[i, path ^ joined ^ 1]], 1), joined
 
-def _matched(rng, value, label, width):
-    "Numbers of items, in random order: as many of either label in each interval of this width"
-    items = pd.DataFrame(dict(bin=value//width, label=label)).sample(frac=1, random_state=rng)
+def _matched(rng, distance, label):
+    "Numbers of items, in random order: as many of either label in each quarter of a pixel"
+    items = pd.DataFrame(dict(bin=distance//0.25, label=label)).sample(frac=1, random_state=rng)
     rank, least = items.groupby(['bin', 'label']).cumcount(), pd.crosstab(items.bin, items.label).min(axis=1)
     return items.index[rank < items.bin.map(least)]
 
@@ -232,7 +228,7 @@ def draw_pictures(
     rng = np.random.default_rng([seed, number])
     paths = _draw_paths(rng, 4000)
     spots, joined = _place_circles(rng, paths)
-    kept = _matched(rng, np.abs(spots[:, 0] - spots[:, 1]), joined, 0.25)
+    kept = _matched(rng, np.abs(np.diff(spots))[:, 0], joined)
     return np.stack([_paint(paths[:, i], spots[i]) for i in kept]), joined[kept], paths[0, kept], spots[kept]
 
 # %% ../../nbs/48c_sequences.ipynb #48cpath2

@@ -18,7 +18,7 @@ from fastai.data.transforms import get_files
 from fastai.losses import CrossEntropyLossFlat
 from fastcore.basics import listify
 from fastcore.meta import delegates
-from ..numerics import check_option, check_value, known, splitmix64, whole
+from ..numerics import check_option, known, splitmix64
 from .loaders import Loaders, Task, as_loaders, dataset
 
 # %% ../../nbs/48b_text.ipynb #643580cc
@@ -38,7 +38,7 @@ def _read_file(path):
     docs = {}
     for i, line in enumerate(path.read_bytes().splitlines(), 1):
         try: docs[f'{path}:{i}'] = json.loads(line)['text'].encode()
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except Exception:
             said = f"line {i} of {str(path)!r} is {line[:40]!r}; expected an object with a string 'text'"
             raise ValueError(said) from None
     return docs
@@ -47,10 +47,9 @@ def _read_documents(paths):
     "The documents in files and folders that hold something, by name"
     docs = {}
     for p in map(Path, paths):
-        if not p.exists(): raise FileNotFoundError(f"no text here: {str(p)!r} doesn't exist")
-        for f in [p] if p.is_file() else sorted(get_files(p)): docs |= _read_file(f)
-    if not any(docs.values()): raise ValueError(f"{', '.join(map(str, paths))} has no documents; expected at least one")
-    return {k: v for k, v in docs.items() if v}
+        for f in sorted(get_files(p)) if p.is_dir() else [p]: docs |= {k: v for k, v in _read_file(f).items() if v}
+    if not docs: raise ValueError(f"{', '.join(map(str, paths))} has no documents; expected at least one")
+    return docs
 
 # %% ../../nbs/48b_text.ipynb #53533255
 _not_source = {'test', 'tests', 'idle_test', 'site-packages', 'dist-packages', '__pycache__', 'pydoc_data', 'encodings',
@@ -58,7 +57,7 @@ _not_source = {'test', 'tests', 'idle_test', 'site-packages', 'dist-packages', '
 
 def python_source()->dict: # path below the library → bytes
     "The files of Python's standard library, without tests and tables."
-    root = Path(sysconfig.get_paths()['stdlib'])
+    root = Path(sysconfig.get_path('stdlib'))
     found = [p.relative_to(root) for p in sorted(root.rglob('*.py'))]
     kept = (k for k in found if not _not_source & set(k.parts))
     return {k.as_posix(): text for k in kept if (text := (root/k).read_bytes()[:2**16])}
@@ -66,8 +65,8 @@ def python_source()->dict: # path below the library → bytes
 # %% ../../nbs/48b_text.ipynb #79b29588
 def glosses()->dict: # synset of WordNet → bytes
     "The definitions of nouns that come with timm."
-    lines = (files('timm')/'data'/'_info'/'imagenet_synset_to_definition.txt').read_text('utf-8').splitlines()
-    return {name: f'{text}\n'.encode() for name, _, text in (o.partition('\t') for o in lines) if text}
+    raw = (files('timm')/'data'/'_info'/'imagenet_synset_to_definition.txt').read_bytes()
+    return {name.decode(): text for name, _, text in (o.partition(b'\t') for o in raw.splitlines(True)) if text}
 
 CORPORA = dict(python=python_source, glosses=glosses) # name → function that reads its documents
 
@@ -93,6 +92,8 @@ def split_corpus(
     return tuple({k: documents[k] for k in part} for part in (names[n:], names[:n]))
 
 # %% ../../nbs/48b_text.ipynb #c9539f51
+def _as_bytes(text): return text.encode() if isinstance(text, str) else bytes(text)
+
 class ByteVocab:
     "The 256 bytes as tokens."
     name, size, used, end = 'bytes', 256, 256, None    # no token marks the end of a document
@@ -101,8 +102,7 @@ class ByteVocab:
         text  # a string, which is taken in UTF-8, or bytes
     )->Tensor:# ids `n`, int64
         "The tokens of a text."
-        raw = text.encode() if isinstance(text, str) else bytes(text)
-        return torch.from_numpy(np.frombuffer(raw, np.uint8).astype(np.int64))
+        return torch.from_numpy(np.frombuffer(_as_bytes(text), np.uint8).astype(np.int64))
 
     def decode(self,
         ids # whole numbers `n`, a tensor or a list
@@ -125,7 +125,7 @@ class GPT2Vocab:
         text  # a string, or bytes, which have to be UTF-8
     )->Tensor:# ids `n`, int64
         "The tokens of a text."
-        return torch.tensor(self.codes.encode_ordinary(text if isinstance(text, str) else bytes(text).decode()))
+        return torch.tensor(self.codes.encode_ordinary(_as_bytes(text).decode()))
 
     def decode(self,
         ids # whole numbers `n`, a tensor or a list
@@ -172,7 +172,7 @@ def write_bin(
     with open(part, 'wb') as f:
         for text in documents:
             f.write(_bin_tokens(text, vocab))
-            sizes.append(len(text.encode() if isinstance(text, str) else text))
+            sizes.append(len(_as_bytes(text)))
     os.replace(part, path)
     record = dict(vocab=vocab.name, documents=len(sizes), bytes=sum(sizes))
     Path(f'{path}.json').write_text(json.dumps(record, indent=2))
@@ -188,10 +188,8 @@ class TextBlocks:
         block_size,    # tokens of a block
         moves=False    # do the cuts move, as in training?
     ):
-        check_value('block_size', block_size, whole())
         last = len(tokens) - 1                 # a target for every token but the last
-        if last < block_size:
-            raise ValueError(f"a text of {len(tokens)} tokens; a block of {block_size} needs {block_size + 1}")
+        check_option(1 <= block_size <= last, 'block_size', block_size, f"1 to {last}, for a text of {len(tokens)} tokens")
         self.tokens, self.vocab, self.block_size = tokens, vocab, block_size
         self.n = last//block_size - (moves and last >= 2*block_size) # the cuts move within one block
         self.room = last - self.n*block_size + 1  # places where the first block may begin
@@ -245,11 +243,11 @@ def text_dls(
     vocab = get_vocab(vocab or ('gpt2' if _is_bins(source) else 'bytes'))
     names, tokens, records = zip(*_splits(source, vocab, valid))
     sets = [TextBlocks(t, vocab, block_size, i == 0) for i, t in enumerate(tokens)]
-    args, metrics = dict(vocab_size=vocab.size, block_size=block_size), ('accuracy', 'bits_per_byte')
-    task = Task('text', f'blocks of {block_size} tokens', args, metrics, dict(notes=[vocab.name]))
+    args, name = dict(vocab_size=vocab.size, block_size=block_size), source if source in list(CORPORA) else 'text'
+    task = Task('text', f'blocks of {block_size} tokens', args, ('accuracy', 'bits_per_byte'), dict(notes=[vocab.name]))
     size = records[1]['bytes']/records[1]['tokens'] if 'bytes' in records[1] else None
-    dls = as_loaders(sets, task, bs, val_bs, seed, device, TextDL, name=source if source in list(CORPORA) else 'text',
-                     parts=names, records=list(records), bytes_per_token=size)
+    dls = as_loaders(sets, task, bs, val_bs, seed, device, TextDL, name=name, parts=names, records=records,
+                     bytes_per_token=size)
     dls.train.n = min(per_epoch or dls.train.n, dls.train.n)
     return dls
 

@@ -71,27 +71,22 @@ def _run(name, given, made):
 
 # %% ../../nbs/29_core.ipynb #7a1f0c42
 @lru_cache(32)
-def _turns(blocks, d, base, dtype):
+def _turns(blocks, d, dtype):
     "Cosines and sines, in pairs, of the places in a block `block d`, and of the first place of each `blocks d`"
     places = torch.arange(_block), _block*torch.arange(blocks)
-    return [torch.stack([a.cos(), a.sin()], -1).flatten(1).to(dtype) for a in (_angles(j, d, base) for j in places)]
-
-def _for_c(w, arg):
-    "An argument as the C functions have it"
-    if not isinstance(arg, Tensor) or arg.dim(): return [arg]
-    return _turns(-(-w.shape[2]//_block), w.shape[3], arg.item(), w.dtype)
+    return [torch.stack([a.cos(), a.sin()], -1).flatten(1).to(dtype) for a in (_angles(j, d) for j in places)]
 
 # %% ../../nbs/29_core.ipynb #3b5e9d21
 _space = 'wbattn' if __name__.startswith('wbattn.') else 'wbattn_page'   # a page must not replace the library's
 
-def _operation(schema):
-    "Declare `allocate`, which allocates the output, as the operation of C that fills it; `schema` as PyTorch writes it"
+def _operation(schema, turned=False):
+    "Declare `allocate`, which makes the output, as the C that fills it; `turned`: tables of turns come after the weights"
     def declare(allocate):
         name = allocate.__name__.strip('_')
         def run(*args):
-            made = allocate(*args)
-            given = [t for arg in args for t in _for_c(args[0], arg)]
-            _run(name, given, made if isinstance(made, tuple) else (made,))
+            made, (x, *rest) = allocate(*args), args
+            if turned: rest[1:1] = _turns(-(-x.shape[2]//_block), x.shape[3], x.dtype)
+            _run(name, (x, *rest), made if isinstance(made, tuple) else (made,))
             return made
         op = custom_op(f'{_space}::{name}', run, mutates_args=(), device_types='cpu', schema=schema)
         op.register_fake(allocate)
@@ -167,16 +162,16 @@ def _(ctx, g, w, Pi, mask, size, kept):
     return dw, dPi, dmask.to(mask.dtype), None
 
 # %% ../../nbs/29_core.ipynb #7a1f0c43
-@_operation('(Tensor x, Tensor W, Tensor base) -> Tensor')
-def _rotary(x, W, base): return x.new_empty(x.shape[0], x.shape[2], W.shape[0]).mT
+@_operation('(Tensor x, Tensor W) -> Tensor', turned=True)
+def _rotary(x, W): return x.new_empty(x.shape[0], x.shape[2], W.shape[0]).mT
 
-@_operation('(Tensor x, Tensor W, Tensor base, Tensor g) -> (Tensor, Tensor)')
-def _rotary_grad(x, W, base, g): return _codes_and_members(x)[0], _doubles(x, *W.shape)
+@_operation('(Tensor x, Tensor W, Tensor g) -> (Tensor, Tensor)', turned=True)
+def _rotary_grad(x, W, g): return _codes_and_members(x)[0], _doubles(x, *W.shape)
 
-@_differentiate(_rotary, lambda x, W, base: rotary_scores.plain(x.squeeze(1), W, base))
-def _(ctx, g, x, W, base):
-    dx, dW = _rotary_grad(x, W, base, g)
-    return dx, dW.sum(0).to(W.dtype), None
+@_differentiate(_rotary, lambda x, W: rotary_scores.plain(x.squeeze(1), W))
+def _(ctx, g, x, W):
+    dx, dW = _rotary_grad(x, W, g)
+    return dx, dW.sum(0).to(W.dtype)
 
 # %% ../../nbs/29_core.ipynb #82db7851
 def _check(*tensors, sizes=None):
@@ -237,9 +232,9 @@ def _decoupled_attention_in_c(w, Pi, mask=None, sizes=None):
     return _on_codes(_dmsa, w, widen(Pi), widen(mask), None if sizes is None else check_sizes(sizes, w))[0]
 
 @fast(rotary_scores, 'cpu')
-def _rotary_scores_in_c(x, weight, base=1e4, positions=None):
+def _rotary_scores_in_c(x, weight, positions=None):
     "`rotary_scores` in one sweep of C, and one for its gradient."
     if positions is not None: raise Unfit('positions of their own')
     _check(x, weight)
     if x.shape[-1] % 2 or weight.shape[1:] != x.shape[-1:]: raise Unfit('an odd width, or weights of another')
-    return _rotary(widen(x).unsqueeze(1), widen(weight), torch.tensor(base, dtype=torch.float64))
+    return _rotary(widen(x).unsqueeze(1), widen(weight))

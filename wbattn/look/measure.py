@@ -158,11 +158,10 @@ def layer_rates(
     check_value('where', where, one_of('input', 'stream'))
     model = unwrap_model(model)
     blocks = {op: model.get_submodule(name.rpartition('.')[0]) for name, op in attention_layers(model).items()}
-    def enters(block, z, out): return z if hasattr(block, 'norm1') else None
-    streams = dict(zip(blocks, collect(model, x, enters, list(blocks.values())))) if where == 'stream' else {}
+    normed = {b: op for op, b in blocks.items() if where == 'stream' and hasattr(b, 'norm1')}
+    streams = dict(zip(normed.values(), collect(model, x, lambda block, z, out: z, list(normed)))) if normed else {}
     def see(op, Z, update):
-        asked, row, z = Asked(op, _ask(op, 'membership', Z), _ask(op, 'bases'), eps), {}, streams.get(op)
-        z = widen(Z if z is None else z)
+        asked, row, z = Asked(op, _ask(op, 'membership', Z), _ask(op, 'bases'), eps), {}, widen(streams.get(op, Z))
         for suffix, tokens in (('', z), ('_after', z + widen(_scaled(blocks[op], update))))[:1 + after]:
             for k in what:
                 if (v := QUANTITIES[k].of(tokens, asked)) is None: continue
@@ -188,8 +187,7 @@ def patch_grid(
     embed = getattr(model, 'patch_embed', None)
     if hasattr(embed, 'dynamic_feat_size'): return tuple(embed.dynamic_feat_size(size)) # timm's: may pad
     if not hasattr(embed, 'patch_size'): raise lacks(model, "patches (patch_embed.patch_size)")
-    height, width = to_2tuple(embed.patch_size)
-    return size[0]//height, size[1]//width
+    return tuple(n//p for n, p in zip(size, to_2tuple(embed.patch_size)))
 
 # %% ../../nbs/61_measure.ipynb #290efe4e
 def _to_grid(t, model, x):
@@ -238,8 +236,8 @@ def layer_bases(
     model:nn.Module, # with operators that have bases
 )->dict:             # number of the layer, from 0 → its bases `h d p`
     "The subspaces of each layer that has some."
-    asked = ((i, _ask(m, 'bases')) for i, m in enumerate(attention_layers(model).values()))
-    found = {i: U.detach().float() for i, U in asked if U is not None}
+    asked = (_ask(m, 'bases') for m in attention_layers(model).values())
+    found = {i: U.detach().float() for i, U in enumerate(asked) if U is not None}
     if not found: raise lacks(model, "subspaces")
     return found
 
@@ -258,7 +256,7 @@ def step_sizes(
     "The step sizes α of expansion and β of compression, by layer."
     ops = [o for o in operators(model) if hasattr(o, 'alpha')]
     if not ops: raise lacks(model, "step sizes α and β")
-    return {k: [getattr(o, k).float().mean().item() for o in ops] for k in ('alpha', 'beta')}
+    return dict(alpha=[o.alpha.item() for o in ops], beta=[o.beta.item() for o in ops])
 
 # %% ../../nbs/61_measure.ipynb #bfbeb430
 def layer_sparsity(

@@ -42,8 +42,8 @@ def figure_png(
 )->bytes:
     "A figure as a PNG of 256 colours."
     full, small = io.BytesIO(), io.BytesIO()
-    fig.savefig(full, format='png', dpi=90, facecolor='white')
-    Image.open(full).convert('RGB').quantize(256, dither=Image.Dither.NONE).save(small, format='png', optimize=True)
+    fig.savefig(full, dpi=90)
+    Image.open(full).convert('RGB').quantize(256, dither=Image.Dither.NONE).save(small, 'png', optimize=True)
     return small.getvalue()
 
 class NotebookFigure(Figure):
@@ -89,10 +89,9 @@ def pick(
 def _plot_by_layer(tables, **kwargs):
     "For each label of an axis a table, whose columns are lines in the colour of their layer; a bar names the layers."
     most, (fig, [axs]) = max(t.shape[1] for t in tables.values()), new_figure(1, len(tables))
-    colors = ListedColormap(colormaps['cividis'](np.linspace(0, 0.85, most)))
-    for ax, (label, t) in zip(axs, tables.items()):
-        t.plot(ax=ax, color=colors.colors, legend=False, ylabel=label, **kwargs)
-    shades = ScalarMappable(Normalize(0.5, most + 0.5), colors)
+    colors = colormaps['cividis'](np.linspace(0, 0.85, most))
+    for ax, (label, t) in zip(axs, tables.items()): t.plot(ax=ax, color=colors, legend=False, ylabel=label, **kwargs)
+    shades = ScalarMappable(Normalize(0.5, most + 0.5), ListedColormap(colors))
     fig.colorbar(shades, ax=list(axs), label='layer', pad=0.01, ticks=np.add(spread(most, 12), 1))
     return fig
 
@@ -224,17 +223,16 @@ def map_figure(
     rows = list(_map_rows(measure, model, images, layers, titles))
     (_, pixels, maps), values = rows[0], torch.cat([maps.flatten() for *_, maps in rows])
     shape = len(rows), 1 + len(maps)
-    turned, w = shape[0] > shape[1], min(1.8, max(0.85, 7/max(shape)))
-    h = w*pixels.shape[0]/pixels.shape[1] + 0.2
-    fig, axs = new_figure(*shape[::-1 if turned else 1], w=w, h=h, subplot_kw=BARE)
-    cells, style = axs.T if turned else axs, dict(cmap='cividis', alpha=0.75, vmin=values.min(), vmax=values.max())
+    w = min(1.8, max(0.85, 7/max(shape)))
+    fig, axs = new_figure(*sorted(shape), w=w, h=w*pixels.shape[0]/pixels.shape[1] + 0.2, subplot_kw=BARE)
+    cells = axs if axs.shape == shape else axs.T
     for cell, (title, pixels, maps) in zip(cells, rows):
         extent = 0, maps.shape[2], maps.shape[1], 0
         cell[0].imshow(pixels, extent=extent)
-        cell[0].set_title(title, fontsize=9)
         for ax, m in zip(cell[1:], maps):
             ax.imshow(pixels.mean(-1), cmap='gray', vmin=-0.5, vmax=1.5, extent=extent)
-            shown = ax.imshow(m, extent=extent, **style)
+            shown = ax.imshow(m, 'cividis', alpha=0.75, vmin=values.min(), vmax=values.max(), extent=extent)
+        cell[0].set_title(title, fontsize=9)
     for i, ax in enumerate(cells[0, 1:], 1): ax.set_title(f'head {i}', fontsize=9)
     fig.colorbar(shown, ax=list(axs.flat), pad=0.01, label=label)
     return fig

@@ -110,11 +110,8 @@ def load_correction(
 # %% ../../nbs/35_corrections.ipynb #8ebb8c2a
 scored = SoftmaxAttention, MSSA, Attention   # attention that forms scores
 
-def queries_keys_values(
-    attn:nn.Module, # of a class in `scored`
-    z:Tensor,       # normed tokens `b n d`
-)->tuple:           # three of `b h n p`
-    "What attention makes of its tokens; of MSSA's one map three times the same."
+def _queries_keys_values(attn, z):
+    "What attention of a class in `scored` makes of normed tokens `b n d`, three of `b h n p`; of MSSA's one map thrice"
     if not isinstance(attn, Attention):
         q, *kept = attn._heads(z)
         return q, *(kept or (q, q))
@@ -138,32 +135,23 @@ def _carried(attn, z, source, weighs):
     return {k: combine[how](v.expand(len(z), *v.shape)) for k, (v, how) in named.items() if how in combine}
 
 # %% ../../nbs/35_corrections.ipynb #5ee469e9
-def attend_merged(
-    attn:nn.Module,         # any attention that `check_mergeable` lets pass
-    z:Tensor,               # normed tokens `b m d`
-    state,                  # what has been merged, with the plan `source`
-    weights:Tensor|None,    # how many tokens each row counts for `b m`; None: each for one
-    mask:Tensor|None=None,  # what scores get, where there are any
-)->tuple:                   # the update `b m d`; keys `b h m p`, or None
-    "The update of merged tokens."
+def _attend_merged(attn, z, state, weights, mask=None):
+    "Update of merged tokens, and their keys or None. `state`: what merged; `weights`: how many tokens a row counts for"
     if type(attn) not in scored:
         return attn(z, sizes=weights, **_carried(attn, z, state.source, weights is not None)), None
-    q, k, v = queries_keys_values(attn, z)
+    q, k, v = _queries_keys_values(attn, z)
     drop = getattr(attn.attn_drop, 'p', attn.attn_drop) if attn.training else 0.
     y = F.scaled_dot_product_attention(q, k, v, None if mask is None else mask.to(q.dtype), drop)
     return _finish(attn, z, y), k
 
 # %% ../../nbs/35_corrections.ipynb #fe31198a
-def check_fit(
-    correction:Correction,  # fitted or not
-    attn:nn.Module,         # attention of the model
-    depth:int,              # its layers
-    arch:str,               # its name
-    r:list,                 # tokens that each layer merges away
-):
-    "Raise `ValueError` where a correction is not for this model, or for other numbers of merged tokens."
+def _correction_for(correction, attn, depth, arch, r):
+    "A correction, or that of a name or file; `ValueError` where it was fitted for other attention, layers or merges"
+    if isinstance(correction, str):
+        heads, is_file = getattr(attn, 'num_heads', 1), Path(correction).is_file()
+        correction = load_correction(correction) if is_file else Correction(correction, heads, depth)
     kind = correction.kind
-    if kind in ('none', 'prop'): return
+    if kind in ('none', 'prop'): return correction
     if type(attn) not in scored:
         raise ValueError(f'{kind} corrects attention scores, and {type(attn).__name__} has none; fits: none, prop')
     fitted = dict(heads=correction.heads, depth=correction.depth) | correction.fitted
@@ -171,3 +159,4 @@ def check_fit(
         there = fitted.get(what, here)
         if there != here:
             raise ValueError(f'this correction ({kind}) was fitted for {what}={there}, here it is {what}={here}')
+    return correction

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ..numerics import check_option, widen
 from ..ops.cbsa import CBSA, _cells
 from .layers import Block, TimmModel
-from .transformer import block_halves
+from .transformer import _block_halves
 from .zoo import create, register
 
 # %% ../../nbs/37_maps.ipynb #7f18a01f
@@ -101,7 +101,7 @@ class CrossStageAttention(nn.Module):
     ):
         super().__init__()
         width = dim//2
-        halves = block_halves(attn, _map_mlp, width, num_heads, kwargs)
+        halves = _block_halves(attn, _map_mlp, width, num_heads, kwargs)
         def block(attn, **half): return Block(width, Operator2d(attn), LayerNorm2d, **half)
         self.split = ConvNormAct(dim, 2*width, 1, act_layer=nn.SiLU)
         self.blocks = nn.ModuleList([block(**halves(i)) for i in range(depth)])

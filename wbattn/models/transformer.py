@@ -22,46 +22,30 @@ from ..ops.attention import ISTA, MSSA, ODL, SoftmaxAttention, XCA
 from ..ops.cbsa import CBSA
 from ..ops.eca import ECAttention
 from ..ops.tssa import TSSA
-from .layers import (Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed, TimmModel, rename)
+from .layers import Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed, TimmModel, _rename
 
 # %% ../../nbs/31_transformer.ipynb #c6bc8939
 attn_layers = dict(eca=ECAttention, tssa=TSSA, dmsa=DMSA, mssa=MSSA, cbsa=CBSA, softmax=SoftmaxAttention, xca=XCA)
 
-def _token_mlp(
-    dim:int,        # width of a token
-    ratio:float=4., # width of the hidden layer, in widths of a token
-    bias:bool=True, # of both linear maps
-)->nn.Module:
-    "Two linear maps and a GELU."
-    check_option(ratio*dim >= 1, 'mlp_ratio', ratio, f'at least 1/{dim}')
-    return Mlp(dim, int(dim*ratio), bias=bias)
+def _token_mlp(dim, ratio=4., bias=True): return Mlp(dim, int(dim*ratio), bias=bias)
 
 mlp_layers = dict(mlp=_token_mlp, ista=ISTA, odl=ODL, none=None)
 
 # %% ../../nbs/31_transformer.ipynb #3dcb995a
-def block_halves(
-    attn,         # operator: a name in `attn_layers`, or a constructor
-    mlp,          # second half: a name in `mlp_layers`, a constructor, or None
-    dim,          # width of a token
-    num_heads,    # heads
-    kwargs,       # `mlp_*`: of the second half, without `mlp_`; others: of the operator
-    layers=attn_layers # names of operators
-):
-    "A function of a block's index that makes its operator and its second half."
-    if not callable(attn):
-        known(attn, layers, 'attn must be a callable or a known name, got')
-        attn = layers[attn]
-    if mlp is not None and not callable(mlp):
-        known(mlp, mlp_layers, 'mlp must be a callable or a known name, got')
-        mlp = mlp_layers[mlp]
+def _block_halves(attn, mlp, dim, num_heads, kwargs, layers=attn_layers):
+    "A function of a block's index that makes its operator and its second half; both by name or as constructors"
+    def make(what, how, names):
+        if callable(how): return how
+        known(how, names, f'{what} must be a callable or a known name, got')
+        return names[how]
+    attn, mlp = make('attn', attn, layers), mlp and make('mlp', mlp, mlp_layers)
     of_mlp = {k.removeprefix('mlp_'): v for k, v in kwargs.items() if k.startswith('mlp_')}
     of_attn = {k: v for k, v in kwargs.items() if not k.startswith('mlp_')}
     if mlp is None and of_mlp: raise TypeError(f"a block without mlp takes none of its arguments, got {[*of_mlp]}")
     def halves(index):
-        first = attn(dim=dim, num_heads=num_heads, **of_attn)
+        first, second = attn(dim=dim, num_heads=num_heads, **of_attn), mlp and mlp(dim=dim, **of_mlp)
         for m in first.modules():
             if isinstance(getattr(m, 'seed', None), int): m.seed = 1000*m.seed + index
-        second = None if mlp is None else mlp(dim=dim, **of_mlp)
         return dict(attn=first, mlp=second, mlp_residual=not isinstance(second, ISTA))
     return halves
 
@@ -93,7 +77,7 @@ class WhiteBoxTransformer(TimmModel):
         super().__init__(embed_dim, num_heads, depth=depth, cls_attn_layers=cls_attn_layers, num_classes=num_classes)
         self.global_pool, self.init_std, self.cls_first = global_pool, init_std, cls_attn_layers == 0
         self._make_tokens(stem, extra_convs, (img_size, patch_size, in_chans, embed_dim), pos_embed, norm_layer)
-        halves = block_halves(attn, mlp, embed_dim, num_heads, kwargs)
+        halves = _block_halves(attn, mlp, embed_dim, num_heads, kwargs)
         self._make_layers(halves, drop_path_rate, init_values, norm_layer, drop_rate)
 
 # %% ../../nbs/31_transformer.ipynb #7a8b90a0
@@ -106,6 +90,7 @@ def _make_tokens(self:WhiteBoxTransformer, stem, extra_convs, sizes, pos_embed, 
     self.in_chans, dim = sizes[2:]
     if stem == 'linear': self.patch_embed = LinearPatchEmbed(*sizes, norm_layer=norm_layer)
     else: self.patch_embed = ConvPatchEmbed(*sizes, extra_convs=extra_convs, grid_convs=2*(stem == 'deep'))
+    self.img_size = list(self.patch_embed.img_size)
     self.cls_token, self.num_prefix_tokens, self.pos_embed = nn.Parameter(torch.zeros(1, 1, dim)), 1, None
     if pos_embed == 'fourier': self.pos_embed = PositionalEncodingFourier(dim=dim)
     if pos_embed == 'learned': self.pos_embed = LearnedPositions(self.patch_embed.grid_size, dim, int(self.cls_first))
@@ -123,20 +108,9 @@ def _make_layers(self:WhiteBoxTransformer, halves, drop_path, init_values, norm_
         tokens_norm=True, norm_layer=norm_layer)
     self.cls_attn_blocks = nn.ModuleList([layer() for _ in range(self.cls_attn_layers)])
     self.norm, self.head_drop, self.head = norm_layer(dim), nn.Dropout(drop_rate), self._make_head(self.num_classes)
+    info = dict(num_chs=dim, reduction=self.patch_embed.patch_size)          # for timm's feature extraction
+    self.feature_info = [dict(info, module=f'blocks.{i}') for i in range(self.depth)]
     self.init_weights()
-
-# %% ../../nbs/31_transformer.ipynb #282d7226
-@patch(as_prop=True)
-def feature_info(self:WhiteBoxTransformer)->list:
-    "What timm's feature extraction knows about each block."
-    info = dict(num_chs=self.embed_dim, reduction=self.patch_embed.patch_size)
-    return [dict(info, module=f'blocks.{i}') for i in range(self.depth)]
-
-# %% ../../nbs/31_transformer.ipynb #bc69c108
-@patch(as_prop=True)
-def img_size(self:WhiteBoxTransformer)->list:
-    "Nominal height and width."
-    return list(self.patch_embed.img_size)
 
 # %% ../../nbs/31_transformer.ipynb #09d18177
 @patch
@@ -253,7 +227,7 @@ def prune_intermediate_layers(self:WhiteBoxTransformer,
     return take
 
 # %% ../../nbs/31_transformer.ipynb #d9171a3e
-published_names = (
+_published_names = (
     (r'^pos_embeder\.', 'pos_embed.'),
     (r'\.fn\.proj\.', '.fn.qkv.'),                     # CBSA's codes; its way back is to_out without a number
     (r'\.to_out\.(0\.)?', '.proj.'),
@@ -291,7 +265,7 @@ def checkpoint_filter(self:WhiteBoxTransformer,
     state:dict, # weights as published, or ours
 )->dict:        # the same under our names, positions stretched
     "What happens to weights before they are loaded."
-    state = rename(state, published_names)
+    state = _rename(state, _published_names)
     for key in [k for k in state if re.match(r'cls_attn_blocks\.\d+\.attn\.qkv\.', k)]:
         state |= {key.replace('qkv', part): t for part, t in zip('qkv', state.pop(key).chunk(3))}
     if self.num_heads == 1 and isinstance(self.blocks[0].attn, MSSA):

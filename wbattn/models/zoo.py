@@ -6,7 +6,9 @@
 __all__ = ['families', 'default_cfgs', 'register', 'list_models', 'create', 'memory_estimate', 'check_fits']
 
 # %% ../../nbs/32_models.ipynb #9e3c9352
-import math, os, sys, warnings
+import os, sys, warnings
+from contextlib import contextmanager
+from functools import partial
 from importlib.resources import files
 import timm
 import torch
@@ -15,70 +17,83 @@ from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from timm.layers import to_2tuple
 from timm.models import build_model_with_cfg, get_model_args, register_model
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+from ..forms import use
 from ..numerics import known
 from .transformer import WhiteBoxTransformer
 
 # %% ../../nbs/32_models.ipynb #a70cb3fa
 _frame = dict(mlp='mlp', init_values=1.)
+_biased = dict(op=dict(qkv_bias=True), **_frame)
+_crate = dict(attn='mssa', mlp='ista', stem='linear', pos_embed='learned', cls_attn_layers=0,
+              norm_layer=nn.LayerNorm, init_std=None)
 families = dict(
     eca=dict(attn='eca'),
-    tost=dict(attn='tssa', **_frame),
-    dmst=dict(attn='dmsa', **_frame),
+    tost=dict(attn='tssa', **_biased),
+    dmst=dict(attn='dmsa', **_biased),
     xcit=dict(attn='xca', **_frame),
-    crate=dict(attn='mssa', mlp='ista', stem='linear', pos_embed='learned', cls_attn_layers=0,
-        norm_layer=nn.LayerNorm, init_std=None))
+    crate=_crate,
+    crate_alpha=_crate | dict(mlp='odl', op=dict(proj_bias=False)),
+    cbt=_crate | dict(attn='cbsa', stem='conv', op=dict(num_prefix_tokens=1)))
 
 # %% ../../nbs/32_models.ipynb #f24d1dad
 def _size(embed_dim, depth, num_heads, drop_path_rate=0., **more):
     "A row of the table."
     return dict(embed_dim=embed_dim, depth=depth, num_heads=num_heads, drop_path_rate=drop_path_rate, **more)
 
-_bias, _wide = dict(qkv_bias=True), dict(head_dim=64)
+# %% ../../nbs/32_models.ipynb #69a8eed2
+_wide = dict(head_dim=64)
 imagenet_sizes = dict(
-    eca_tiny=_size(192, 12, 4, op=_wide),
-    eca_small=_size(384, 12, 8, .05, op=_wide),
-    eca_medium=_size(512, 24, 8, .15),
-    eca_base=_size(512, 48, 8, .15),
-    eca_base_plus=_size(1024, 24, 16, .15),
-    eca_large=_size(1024, 36, 16, .15),
-    tost_tiny=_size(192, 12, 4, op=_bias),
-    tost_small=_size(384, 12, 8, .05, op=_bias),
-    tost_medium=_size(512, 24, 8, .15, op=_bias, init_values=1e-5),
-    dmst_tiny=_size(192, 12, 4, op=_bias),
-    dmst_small=_size(384, 12, 8, .05, op=_bias),
-    xcit_small_nolpi=_size(384, 12, 8, .05),
-    xcit_medium_nolpi=_size(512, 24, 8, .15, init_values=1e-5),
-    crate_tiny=_size(384, 12, 6),
-    crate_small=_size(576, 12, 12),
-    crate_base=_size(768, 12, 12),
-    crate_large=_size(1024, 24, 16))
+    eca_tiny=_size(192, 12, 4, op=_wide), eca_small=_size(384, 12, 8, .05, op=_wide),
+    eca_medium=_size(512, 24, 8, .15), eca_base=_size(512, 48, 8, .15),
+    eca_base_plus=_size(1024, 24, 16, .15), eca_large=_size(1024, 36, 16, .15),
+    tost_tiny=_size(192, 12, 4), tost_small=_size(384, 12, 8, .05),
+    tost_medium=_size(512, 24, 8, .15, init_values=1e-5),
+    dmst_tiny=_size(192, 12, 4), dmst_small=_size(384, 12, 8, .05),
+    xcit_small_nolpi=_size(384, 12, 8, .05), xcit_medium_nolpi=_size(512, 24, 8, .15, init_values=1e-5),
+    crate_tiny=_size(384, 12, 6), crate_small=_size(576, 12, 12),
+    crate_base=_size(768, 12, 12), crate_large=_size(1024, 24, 16),
+    crate_alpha_tiny=_size(192, 12, 3), crate_alpha_small=_size(576, 12, 12),
+    crate_alpha_base=_size(768, 12, 12), crate_alpha_large=_size(1024, 24, 16),
+    cbt_tiny=_size(192, 12, 3), cbt_small=_size(384, 12, 6),
+    cbt_base=_size(768, 12, 12), cbt_large=_size(1024, 24, 16))
 
 # %% ../../nbs/32_models.ipynb #92121dcf
 _digits = dict(num_classes=10, input_size=(1, 8, 8), crop_pct=1., mean=(0.3053,), std=(0.3761,))
-_small = dict(img_size=8, patch_size=2, extra_convs=2, data=_digits)
+_small = partial(_size, img_size=8, patch_size=2, extra_convs=2, data=_digits)
 digits_sizes = dict(
-    eca_digits_patch2_8=_size(96, 4, 4, op=dict(rank=2), **_small),
-    eca_digits_patch1_8=_size(64, 6, 4, op=dict(rank=8), **_small | dict(patch_size=1)),
-    tost_digits_patch2_8=_size(96, 4, 4, op=_bias, **_small),
-    tost_digits_tiny_patch2_8=_size(64, 4, 4, op=_bias, **_small),
-    dmst_digits_patch2_8=_size(96, 4, 4, op=_bias, **_small),
-    xcit_digits_patch2_8=_size(96, 4, 4, **_small),
-    crate_digits_patch2_8=_size(96, 4, 4, **_small, stem='conv'))
+    eca_digits_patch2_8=_small(96, 4, 4, op=dict(rank=2)),
+    eca_digits_patch1_8=_small(64, 6, 4, op=dict(rank=8), patch_size=1),
+    tost_digits_patch2_8=_small(96, 4, 4),
+    tost_digits_tiny_patch2_8=_small(64, 4, 4),
+    dmst_digits_patch2_8=_small(96, 4, 4),
+    xcit_digits_patch2_8=_small(96, 4, 4),
+    crate_digits_patch2_8=_small(96, 4, 4, stem='conv'),
+    crate_alpha_digits_patch2_8=_small(96, 4, 4, stem='conv'),
+    cbt_digits_patch2_8=_small(96, 4, 4, op=dict(side=2)))
 
 # %% ../../nbs/32_models.ipynb #e76c7209
 _scenes = dict(num_classes=10, input_size=(3, 64, 64), crop_pct=1., mean=(0.47, 0.46, 0.44), std=(0.18, 0.145, 0.155))
-_scene = dict(img_size=64, patch_size=4, stem='deep', data=_scenes)
+_scene = partial(_size, 32, 4, 4, img_size=64, patch_size=4, stem='deep', data=_scenes)
 _thin = dict(cls_attn_layers=1, mlp_ratio=2.)
 scenes_sizes = dict(
-    eca_scenes_patch4_64=_size(32, 4, 4, op=dict(rank=8), **_scene, cls_attn_layers=1),
-    tost_scenes_patch4_64=_size(32, 4, 4, op=_bias, **_scene, **_thin),
-    dmst_scenes_patch4_64=_size(32, 4, 4, op=_bias, **_scene, **_thin),
-    xcit_scenes_patch4_64=_size(32, 4, 4, **_scene, **_thin),
-    crate_scenes_patch4_64=_size(32, 4, 4, **_scene))
+    eca_scenes_patch4_64=_scene(op=dict(rank=8), cls_attn_layers=1),
+    tost_scenes_patch4_64=_scene(**_thin),
+    dmst_scenes_patch4_64=_scene(**_thin),
+    xcit_scenes_patch4_64=_scene(**_thin),
+    crate_scenes_patch4_64=_scene())
+
+# %% ../../nbs/32_models.ipynb #cedfadc6
+def _family(name): return max((f for f in families if name.startswith(f)), key=len)
+
+def _row(name, size):
+    "The arguments of a model: its family's, then its size's"
+    family = families[_family(name)]
+    return family | size | dict(op=family.get('op', {}) | size.get('op', {}))
 
 _sizes = {f'{k}_patch16_224': v for k, v in imagenet_sizes.items()} | digits_sizes | scenes_sizes
-zoo = {f'wb_{name}': families[name.partition('_')[0]] | size for name, size in _sizes.items()}
+zoo = {f'wb_{name}': _row(name, size) for name, size in _sizes.items()}
 
 # %% ../../nbs/32_models.ipynb #7e606c50
 @patch(cls_method=True)
@@ -137,18 +152,6 @@ def register(
 
 register(WhiteBoxTransformer, zoo)
 
-# %% ../../nbs/32_models.ipynb #2a2516bb
-_later = dict(cbt=families['crate'] | dict(attn='cbsa', stem='conv', num_prefix_tokens=1),
-              crate_alpha=families['crate'] | dict(mlp='odl', proj_bias=False))
-_later_sizes = dict(
-    cbt=dict(tiny=(192, 12, 3), small=(384, 12, 6), base=(768, 12, 12), large=(1024, 24, 16)),
-    crate_alpha=dict(tiny=(192, 12, 3), small=(576, 12, 12), base=(768, 12, 12), large=(1024, 24, 16)))
-_later_zoo = {f'wb_{family}_{size}_patch16_224': _later[family] | _size(*row)
-    for family, rows in _later_sizes.items() for size, row in rows.items()}
-_later_zoo['wb_cbt_digits_patch2_8'] = _later['cbt'] | _size(96, 4, 4, op=dict(side=2), **_small)
-_later_zoo['wb_crate_alpha_digits_patch2_8'] = _later['crate_alpha'] | _size(96, 4, 4, **_small, stem='conv')
-register(WhiteBoxTransformer, _later_zoo)
-
 # %% ../../nbs/32_models.ipynb #8625da5d
 def list_models(
     filter:str='wb_*', # shell pattern
@@ -174,23 +177,16 @@ def build_args(
     return model._model_args | get_model_args(model)
 
 # %% ../../nbs/32_models.ipynb #dd0248fb
-def _in_place(out, a, b, **kwargs): return 2*math.prod(a)*b[-1]
-
-def _softmax(q, k, v, *args, out_shape=None, **kwargs): return sdpa_flop_count(q, k, v)
-
-# what PyTorch doesn't count by itself: products in place and softmax attention on a CPU
-_told = {torch.ops.aten.addmm_: _in_place, torch.ops.aten.baddbmm_: _in_place,
-         torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _softmax}
-
+@contextmanager
 def count_flops(): # for a `with` block; `get_total_flops()` tells
-    "A counter of matrix products that knows what PyTorch's own leaves out."
-    return FlopCounterMode(display=False, custom_mapping=_told)
+    "Count all matrix products, also those that PyTorch's counter doesn't see in place or in fused attention."
+    with use('plain'), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter: yield counter
 
 # %% ../../nbs/32_models.ipynb #ab529661
 def macs(
-    model:nn.Module,                      # in evaluation mode; on the meta device it costs nothing
+    model:nn.Module,              # in evaluation mode; on the meta device it costs nothing
     img_size:int|tuple|None=None, # None: the model's nominal size
-)->int:                                   # of one image
+)->int:                           # of one image
     "Multiply-adds of matrix products and convolutions in a forward pass."
     size = to_2tuple(img_size or model.patch_embed.img_size)
     x = torch.empty(1, model.in_chans, *size, device=next(model.parameters()).device)
@@ -199,11 +195,11 @@ def macs(
 
 # %% ../../nbs/32_models.ipynb #e76abcee
 def memory_estimate(
-    arch:str,         # a name of `list_models()`
-    bs:int=0,         # pictures in a batch of training; 0: evaluation
+    arch:str,            # a name of `list_models()`
+    bs:int=0,            # pictures in a batch of training; 0: evaluation
     depth:int|None=None, # blocks, if not those of the table
-    **kwargs          # of the model: img_size, …
-)->int:               # bytes, in single precision
+    **kwargs             # of the model: img_size, …
+)->int:                  # bytes, in single precision
     "What a model takes at least; nothing is made of it."
     def cost(**depth):
         with torch.device('meta'): model = create(arch, **kwargs, **depth)
@@ -211,9 +207,9 @@ def memory_estimate(
         if not bs: return weights
         tokens = model.patch_embed.num_patches if isinstance(model, WhiteBoxTransformer) else 0
         return 4*weights + 16*bs*tokens*model.embed_dim*len(model.blocks)
-    if depth is None: return int(cost())
+    if depth is None: return cost()
     one, two = cost(depth=1), cost(depth=2)
-    return int(one + (depth - 1)*(two - one))
+    return one + (depth - 1)*(two - one)
 
 # %% ../../nbs/32_models.ipynb #d72123ca
 def check_fits(

@@ -184,7 +184,6 @@ def bases(self:ProjectedAttention)->Tensor|None:
     "The subspaces U_k `h d p`; None where queries, keys and values see three different ones."
     return rearrange(self.qkv.weight, '(h p) d -> h d p', h=self.num_heads) if self.parts == 1 else None
 
-# %% ../../nbs/10a_attention.ipynb #3aa1000f
 @patch
 def no_weight_decay(self:ProjectedAttention)->set[str]:
     "What it has beside the two maps, such as a temperature, shouldn't decay."
@@ -286,7 +285,7 @@ def forward(self:ISTA,
     "relu(x + η(Dᵀx − DᵀDx) − ηλ) for each token."
     return ista_step(x, x, self.weight, self.step, self.lam)
 
-# %% ../../nbs/17a_crate_alpha.ipynb #75085510
+# %% ../../nbs/17_cbsa.ipynb #3d2e901f
 class ODL(nn.Module):
     "Two steps of sparse coding in a wide dictionary, and back by a second one (CRATE-α): stands where an MLP does."
     def __init__(self,
@@ -296,14 +295,14 @@ class ODL(nn.Module):
         lam:float=0.1,    # price λ of a unit of code, ≥ 0
     ):
         super().__init__()
-        if int(dim*ratio) < 1 or not step > 0 or not lam >= 0:
-            raise ValueError(f'expected at least one atom, step > 0 and lam ≥ 0, got {dim*ratio}, {step} and {lam}')
+        check_option(dim*ratio >= 1 and step > 0 and lam >= 0, 'dim·ratio, step, lam', (dim*ratio, step, lam),
+            'at least one atom, step > 0 and lam ≥ 0')
         self.step, self.lam = step, lam
         self.D, self.D1 = (nn.Parameter(nn.init.kaiming_uniform_(torch.empty(dim, int(dim*ratio)))) for _ in range(2))
 
     def extra_repr(self): return f'dim={self.D.shape[0]}, atoms={self.D.shape[1]}, step={self.step}, lam={self.lam}'
 
-# %% ../../nbs/17a_crate_alpha.ipynb #46057d3c
+# %% ../../nbs/17_cbsa.ipynb #01d8feec
 @patch
 def forward(self:ODL,
     x:Tensor,  # tokens `... d`

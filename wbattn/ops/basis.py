@@ -8,7 +8,9 @@ __all__ = ['sketch', 'cholesky_basis', 'ridge_solve', 'ridge_project', 'projecto
 # %% ../../nbs/14_basis.ipynb #da171e38
 import torch
 from torch import Tensor
-from ..numerics import check_option, mix64, no_autocast, shift_right, splitmix64, widen
+from torch.autograd import Function
+from ..forms import Unfit
+from ..numerics import check_option, mix64, no_autocast, plain_grad, shift_right, splitmix64, widen
 
 # %% ../../nbs/14_basis.ipynb #83fda611
 def sketch(
@@ -147,3 +149,43 @@ def projector(
 )->Tensor:           # QQᵀ `... d d`, float32 or better
     "QQᵀ = Y(YᵀY + ε·diag(YᵀY))⁻¹Yᵀ as a matrix."
     with no_autocast(Y): return widen(Y) @ ridge_solve(Y, Y.mT, eps)
+
+# %% ../../nbs/14_basis.ipynb #3cc0de1b
+def differentiated(
+    g:Tensor,  # a gradient
+)->bool:       # is it to be differentiated again, or one of many at once?
+    "Must a backward pass take the plain form?"
+    return torch.is_grad_enabled() or torch._C._functorch.is_legacy_batchedtensor(g)
+
+def _factored(Y, eps):
+    "Q with QQᵀ = Y(YᵀY + εD)⁻¹Yᵀ, and the Cholesky factor L"
+    L, info = torch.linalg.cholesky_ex(ridge_gram(Y, eps))
+    if info.any(): raise Unfit('the Gram matrix of the sketch is not positive definite')
+    return torch.linalg.solve_triangular(L.mT, Y, upper=True, left=False), L
+
+# %% ../../nbs/14_basis.ipynb #3cc0de1d
+class _RidgeBasis(Function):
+    "Q of a sketch, its gradient by hand."
+    @staticmethod
+    def forward(ctx, Y, eps):
+        Q, L = _factored(Y, eps)
+        ctx.save_for_backward(Y, Q, L)
+        ctx.eps = eps
+        return Q
+
+    @staticmethod
+    def backward(ctx, g):
+        Y, Q, L = ctx.saved_tensors
+        if differentiated(g): return *plain_grad(lambda Y: _factored(Y, ctx.eps)[0], (Y,), g), None
+        T = (g.mT @ Q).tril()
+        E = torch.linalg.solve_triangular(L, T + T.tril(-1).mT, upper=False, left=False)
+        E = torch.linalg.solve_triangular(L.mT, E, upper=True)
+        E.diagonal(dim1=-2, dim2=-1).mul_(1 + ctx.eps)
+        return torch.linalg.solve_triangular(L, g, upper=False, left=False) - Y @ E, None
+
+def ridge_basis(
+    Y:Tensor,    # sketch `... d r`
+    eps:float,   # ridge ε
+)->Tensor:       # Q `... d r`
+    "Q = YL⁻ᵀ with QQᵀ = Y(YᵀY + ε·diag(YᵀY))⁻¹Yᵀ; `Unfit` without a Cholesky factor."
+    return _RidgeBasis.apply(Y, eps)

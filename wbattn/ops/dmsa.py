@@ -35,23 +35,22 @@ def soft_threshold(
     return q.to(s.dtype)
 
 # %% ../../nbs/16_dmsa.ipynb #91ef38a8
-def _angles(positions, d, base):
+def _angles(positions, d):
     "Angle of each feature pair `... n d/2`, in float64 where there is float64"
     wide = torch.float32 if positions.device.type == 'mps' else torch.float64
     pairs = torch.arange(0, d, 2, dtype=wide, device=positions.device)
-    return positions.to(wide).unsqueeze(-1) * base**(-pairs/d)
+    return positions.to(wide).unsqueeze(-1) * 1e4**(-pairs/d)
 
 # %% ../../nbs/16_dmsa.ipynb #16aa0002
 def rotate(
     x:Tensor,                   # tokens `... n d`, d even
     positions:Tensor|None=None, # position of each token `... n`, any real number; 0 … n − 1 unless given
-    base:float=1e4,             # the slowest pair turns by about 1/base a token
 )->Tensor:                      # `... n d`
-    "Rotary positions: turn the features 2i and 2i + 1 of each token by the angle position · base^(−2i/d)."
+    "Rotary positions: turn the features 2i and 2i + 1 of each token by the angle position · 10^(−8i/d)."
     if positions is None: positions = torch.arange(x.shape[-2], device=x.device).expand(x.shape[:-1])
     fit = x.shape[-1] % 2 == 0 and positions.shape == x.shape[:-1]
     check_option(fit, 'shapes', (x.shape, positions.shape), 'tokens ... n d, d even, and positions ... n')
-    angle = _angles(positions, x.shape[-1], base)
+    angle = _angles(positions, x.shape[-1])
     v = widen(x)
     c, s = angle.cos().to(v.dtype), angle.sin().to(v.dtype)
     a, b = v.unflatten(-1, (-1, 2)).unbind(-1)
@@ -62,12 +61,11 @@ def rotate(
 def rotary_scores(
     x:Tensor,                    # tokens `b n d`, d even
     weight:Tensor,               # w_k, one row for each head `h d`
-    base:float=1e4,              # of the rotary positions
     positions:Tensor|None=None,  # position of each token `b n`; 0 … n − 1 unless given
 )->Tensor:                       # s `b h n`, in float32 at least
     "w_kᵀR_jz_j of each token and head, R_j the turn of its position."
     with no_autocast(x):
-        turned = rotate(widen(x), positions, base)
+        turned = rotate(widen(x), positions)
         return (turned @ weight.to(turned.dtype).mT).mT
 
 # %% ../../nbs/16_dmsa.ipynb #4a355c72
@@ -161,12 +159,11 @@ class DMSA(ProjectedAttention):
         qkv_bias:bool=False,              # bias of the code map
         proj_drop:float=0.,               # dropout after the output map
         rope:bool=True,                   # rotary positions on the membership's input
-        base:float=1e4,                   # of the rotary positions
         **block,                          # what timm's blocks hand to every attention layer
     ):
         super().__init__(dim, num_heads, qkv_bias, proj_drop=proj_drop)
         _check_options(num_heads, topk, sparsify, activation)
-        self.topk, self.sparsify, self.activation, self.rope, self.base = topk, sparsify, activation, rope, base
+        self.topk, self.sparsify, self.activation, self.rope = topk, sparsify, activation, rope
         self.pi = nn.Linear(dim, num_heads, bias=False)        # w_k
         block_options(self, block)
 
@@ -177,7 +174,7 @@ def _scores(self:DMSA, x, sizes, positions):
     if sizes is not None and self.rope and positions is None:
         raise ValueError('with rotary positions a row of several sizes has no position of its own: '
                          'give positions (b n) beside sizes, or rope=False')
-    if self.rope: return rotary_scores(x, self.pi.weight, self.base, positions)
+    if self.rope: return rotary_scores(x, self.pi.weight, positions)
     with no_autocast(x): return F.linear(widen(x), widen(self.pi.weight)).mT
 
 # %% ../../nbs/16_dmsa.ipynb #16aa0009

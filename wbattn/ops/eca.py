@@ -17,7 +17,7 @@ from ..forms import Unfit, fast, operator
 from ..numerics import (block_options, check_heads, check_option, check_sizes, check_tokens, known, no_autocast,
                              plain_grad, refuse_mask, widen)
 from .attention import join_heads, split_heads
-from .basis import cached_sketch, pooled_sketch, project_rows, projector, ridge_gram
+from .basis import cached_sketch, differentiated, pooled_sketch, project_rows, projector, ridge_basis
 from ..rates import coding_rate, subspace_rate
 
 # %% ../../nbs/15_eca.ipynb #3cc0de01
@@ -127,10 +127,10 @@ def eca_update(
     return alpha * (Z - project_rows(Z, S, eps)) - beta * _compress(Z, U, Sr, eta, eps, projection)
 
 # %% ../../nbs/15_eca.ipynb #a9431d66
-def _map(Z, S, V, W, P, B, alpha, eta):
+def _map(Z, Q, W, P, alpha, beta, eta):
     "The map of the tokens, plainly"
-    N = _outside(split_heads(Z @ W, P.shape[-3]), P, eta)
-    return alpha * Z - (Z @ S) @ V - join_heads(N) @ B
+    N = beta * _outside(split_heads(Z @ W, P.shape[-3]), P, eta)
+    return alpha * (Z - Z @ Q @ Q.mT) - join_heads(N) @ W.mT
 
 _chunk = 512   # tokens of a sample that go through together
 
@@ -150,64 +150,63 @@ def _projected(A, P, eta):
     return A, C, logits, logits.softmax(0)
 
 # %% ../../nbs/15_eca.ipynb #3f62ab58
-def _outside_grads(A, P, eta, dN):
-    "Of a chunk's codes `c hp` and the gradient of N: N, and the gradients of A, P and η"
+def _outside_grads(A, P, beta, eta, dN):
+    "Of a chunk's codes `c hp` and the gradient of N: N, and the gradients of A (in the memory of dN), P, β and η"
     A, C, logits, pi = _projected(A, P, eta)
-    outside, dN = A - C, _by_head(dN, len(P))
-    dpi = torch.linalg.vecdot(dN, outside)
-    dlogits = pi * (dpi - (pi*dpi).sum(0))
-    dA = dN * pi.unsqueeze(-1)
-    dC = (C * (dlogits/eta).unsqueeze(-1)).sub_(dA)
-    dP, N = A.mT @ dC, outside.mul_(pi.unsqueeze(-1))
-    return _joined(N), _joined(dA.baddbmm_(dC, P.mT)), dP, -(dlogits*logits).sum() / eta
+    outside, dA = A - C, _by_head(dN, len(P))
+    s = torch.linalg.vecdot(dA, outside)
+    mean, weight = (pi*s).sum(0), (beta*pi).unsqueeze(-1)
+    dlogits = beta * pi * (s - mean)
+    dA.mul_(weight)
+    dC = C.mul_((dlogits/eta).unsqueeze(-1)).sub_(dA)
+    dA.baddbmm_(dC, P.mT)
+    return _joined(outside.mul_(weight)), dN, A.mT @ dC, mean.sum(), -(dlogits*logits).sum() / eta
 
 # %% ../../nbs/15_eca.ipynb #0437a8e5
 class _Map(Function):
     "The map of tokens `b n d` in chunks, its gradient by hand."
     @staticmethod
-    def forward(ctx, Z, S, V, W, P, B, alpha, eta):
-        b, n, _ = Z.shape
-        A, T, out = (Z.new_empty(b, n, k) for k in (len(B), S.shape[-1], Z.shape[-1]))
-        for s, v, p, z, a, t, o in _chunks((S, V, P), (Z, A, T, out)):
-            torch.mm(z, s, out=t)
+    def forward(ctx, Z, Q, W, P, alpha, beta, eta):
+        A, T, out = (Z.new_empty(*Z.shape[:2], k) for k in (W.shape[1], Q.shape[-1], W.shape[0]))
+        for q, p, z, a, t, o in _chunks((Q, P), (Z, A, T, out)):
             codes, C, _, pi = _projected(torch.mm(z, W, out=a), p, eta)
-            torch.mul(z, alpha, out=o).addmm_(t, v, alpha=-1)
-            o.addmm_(_joined((codes - C).mul_(pi.unsqueeze(-1))), B, alpha=-1)
-        ctx.save_for_backward(Z, S, V, W, P, B, alpha, eta, A, T)
+            N = _joined((codes - C).mul_((beta*pi).unsqueeze(-1)))
+            torch.mul(z, alpha, out=o).addmm_(torch.mm(z, q, out=t), q.mT, alpha=-alpha.item()).addmm_(N, W.mT, alpha=-1)
+        ctx.save_for_backward(Z, Q, W, P, alpha, beta, eta, A, T)
         return out
 
     @staticmethod
     def backward(ctx, G):
         *given, A, T = ctx.saved_tensors
-        if torch.is_grad_enabled() or torch._C._functorch.is_legacy_batchedtensor(G): return plain_grad(_map, given, G)
-        Z, S, V, W, P, B, alpha, eta = given
-        dZ, dS, dV, dW, dP, dB, dalpha, deta = grads = [torch.empty_like(Z), *map(torch.zeros_like, given[1:])]
-        for s, v, p, ds, dv, dp, z, a, t, g, dz in _chunks((S, V, P, dS, dV, dP), (Z, A, T, G, dZ)):
-            N, da, of_p, of_eta = _outside_grads(a, p, eta, -(g @ B.mT))
-            dt = -(g @ v.mT)
-            for total, left, right in ((ds, z, dt), (dW, z, da)): total.addmm_(left.mT, right)
-            for total, left in ((dv, t), (dB, N)): total.addmm_(left.mT, g, alpha=-1)
-            torch.mul(g, alpha, out=dz).addmm_(dt, s.mT).addmm_(da, W.mT)
-            for total, part in ((dp, of_p), (deta, of_eta), (dalpha, torch.linalg.vecdot(z, g).sum())): total += part
+        if differentiated(G): return plain_grad(_map, given, G)
+        Z, Q, W, P, alpha, beta, eta = given
+        dZ, dQ, dW, dP, dalpha, dbeta, deta = grads = [torch.empty_like(Z), *map(torch.zeros_like, given[1:])]
+        for q, p, dq, dp, z, a, t, g, dz in _chunks((Q, P, dQ, dP), (Z, A, T, G, dZ)):
+            gq = g @ q
+            N, da, of_p, of_beta, of_eta = _outside_grads(a, p, beta, eta, -(g @ W))
+            dq.addmm_(z.mT, gq, alpha=-alpha.item()).addmm_(g.mT, t, alpha=-alpha.item())
+            dW.addmm_(z.mT, da).addmm_(g.mT, N, alpha=-1)
+            torch.mul(g, alpha, out=dz).addmm_(gq, q.mT, alpha=-alpha.item()).addmm_(da, W.mT)
+            of_alpha = torch.linalg.vecdot(z, g).sum() - torch.linalg.vecdot(t, gq).sum()
+            for total, part in ((dp, of_p), (dalpha, of_alpha), (dbeta, of_beta), (deta, of_eta)): total += part
         return *grads,
 
 # %% ../../nbs/15_eca.ipynb #40ca1675
+_few = 2**15   # numbers in a sample, below which the plain form serves
+
 @fast(eca_update, 'cpu')
 def _eca_update_in_chunks(Z, U, omega, alpha=0.1, beta=0.1, eta=0.5, eps=1e-2, rank=None, projection='full'):
     "The update of ECA eq. (4), its map of the tokens in chunks."
     check_update(Z, omega, U)
-    if Z.dim() != 3 or Z.shape[1] < Z.shape[2]: raise Unfit(f'few tokens: {tuple(Z.shape)}')
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
-        raise Unfit('it is being transformed')
+    if torch.compiler.is_compiling(): raise Unfit('it is being compiled')
+    few = Z.dim() != 3 or Z.shape[1] < omega.shape[-1] or Z.shape[1:].numel() < _few
+    if few: raise Unfit(f'few tokens: {tuple(Z.shape)}')
     if any(isinstance(t, Tensor) and t.dim() for t in (alpha, beta, eta)): raise Unfit('α, β or η is no single number')
     S = sketch_tokens(Z, omega)
     if S.dtype != Z.dtype or torch.is_autocast_enabled('cpu'): raise Unfit('half precision, or autocast is on')
-    L, info = torch.linalg.cholesky_ex(ridge_gram(S, eps))
-    if info.any(): raise Unfit('the Gram matrix of the sketch is not positive definite')
-    V = alpha * torch.cholesky_inverse(L) @ S.mT
+    Q = ridge_basis(S, eps)
     P = _projectors(U, S[..., :rank or omega.shape[-1] // len(U)], eps, projection)
-    W = rearrange(U, 'h d p -> d (h p)')
-    return _Map.apply(Z, S, V, W, P, beta*W.mT, *(torch.as_tensor(t, dtype=Z.dtype) for t in (alpha, eta)))
+    return _Map.apply(Z, Q, rearrange(U, 'h d p -> d (h p)'), P, *(torch.as_tensor(t, dtype=Z.dtype) for t in (alpha, beta, eta)))
 
 # %% ../../nbs/15_eca.ipynb #67694588
 def _check_widths(dim, num_heads, head_dim, rank):

@@ -14,13 +14,8 @@ from ..numerics import check_option, check_sizes, check_tokens, no_autocast, ref
 from ..rates import cholesky_plus_eye, rate_reduction
 
 # %% ../../nbs/10_redunet.ipynb #4f2a31ec
-def _ridge_inverse(
-    V:Tensor,      # rows `... n c`, real or complex
-    eps:float,     # distortion ε
-    w:Tensor,      # weight of each row `... n`
-    shifts:int=1,  # shifted copies that each row stands for
-)->Tensor:         # `... c c`, hermitian
-    "α(I + α·VᴴDiag(w)V)⁻¹ with α = c/(Σw·ε²)."
+def _ridge_inverse(V, eps, w, shifts=1):
+    "α(I + α·VᴴDiag(w)V)⁻¹ `... c c`, α = c/(Σw·ε²), of rows `... n c`, each with a weight and so many shifted copies."
     wide = torch.promote_types(V.dtype, torch.float32 if V.device.type == 'mps' else torch.float64)
     X, w = V.to(wide), w.to(wide).unsqueeze(-1)
     a = V.shape[-1] / (w.sum(-2, keepdim=True) * eps**2)
@@ -45,18 +40,17 @@ def compression_operators(
     return torch.stack([_ridge_inverse(Z, eps, w) for w in Pi.unbind(-1)], -3)
 
 # %% ../../nbs/10_redunet.ipynb #f4bae6ef
-def _rows(Z:Tensor, shift:int)->Tensor:
+def _rows(Z, shift):
     "Tokens `... n d` as rows `N d`; signals `n c t` (shift 1), images `n c h w` (2) as complex `t n c`, `h w n c`."
     if not shift: return Z.flatten(0, -2)
     return torch.fft.fftn(Z, dim=tuple(range(-shift, 0)), norm='ortho').movedim((0, 1), (-2, -1))
 
-def _unrows(V:Tensor, like:Tensor, shift:int)->Tensor:
+def _unrows(V, like, shift):
     "The way back from `_rows`, to the shape of `like`; the imaginary part is rounding."
     if not shift: return V.view(like.shape)
     return torch.fft.ifftn(V.movedim((-2, -1), (0, 1)), dim=tuple(range(-shift, 0)), norm='ortho').real
 
-# %% ../../nbs/10_redunet.ipynb #10aa0005
-def _unit(Z:Tensor, shift:int)->Tensor:
+def _unit(Z, shift):
     "Each feature divided by its length."
     return F.normalize(widen(Z), dim=tuple(range(-1 - shift, 0))).to(Z.dtype)
 
@@ -108,8 +102,8 @@ def matrices(self:ReduLayer)->tuple:
 def _load_from_state_dict(self:ReduLayer, state, prefix, *args):
     "A layer without operators takes their shapes from the state dict."
     for name in ('E', 'C', 'gamma'):
-        t = state.get(prefix + name)
-        if t is not None and getattr(self, name) is None: setattr(self, name, nn.Parameter(torch.empty_like(t)))
+        if getattr(self, name) is not None or prefix + name not in state: continue
+        setattr(self, name, nn.Parameter(torch.empty_like(state[prefix + name])))
     nn.Module._load_from_state_dict(self, state, prefix, *args)
 
 # %% ../../nbs/10_redunet.ipynb #fe77cd1d
@@ -130,7 +124,7 @@ def _step(self:ReduLayer, Z, Pi=None):
     with no_autocast(Z):
         V, R, norms = self._residuals(Z)
         if Pi is None: Pi = (-self.lam * norms).softmax(0)
-        w = (self.gamma.to(norms.dtype).unsqueeze(-1) * Pi).view(len(R), *[1] * (V.dim() - 2), -1, 1)
+        w = (self.gamma.unsqueeze(-1) * Pi).view(len(R), *[1] * (V.dim() - 2), -1, 1)
         return self.eta * _unrows(V @ self.matrices()[0].to(V.dtype) - (w * R).sum(0), Z, self.shift)
 
 # %% ../../nbs/10_redunet.ipynb #7e0e1be9
@@ -171,8 +165,8 @@ def predict(self:ReduLayer,
     Z:Tensor,  # features `... n d`, or signals `n c t`, `n c h w`
 )->Tensor:     # class of each `... n`
     "The class whose ridge regression leaves the least of a feature: the nearest subspace, softly."
-    norms = self._residuals(Z)[-1]
-    return (self.gamma.to(norms.dtype).unsqueeze(-1) * norms).argmin(0).view(Z.shape[:-1 - self.shift])
+    residuals = self.gamma.unsqueeze(-1) * self._residuals(Z)[-1]
+    return residuals.argmin(0).view(Z.shape[:-1 - self.shift])
 
 # %% ../../nbs/10_redunet.ipynb #10aa0014
 @patch

@@ -244,7 +244,6 @@ def _read(self:CausalTSSA, x, state=None):
     y, sums = causal_token_statistics_step(w, self.temp, self._biases(start, end), *sums, self.half_life)
     return y, (*sums, end)
 
-# %% ../../nbs/18_causal.ipynb #18aa000d
 @patch
 def init_state(self:CausalTSSA,
     batch:int=1,                      # samples b
@@ -266,13 +265,16 @@ def membership(self:CausalTSSA,
     _refuse_sizes(sizes)
     return _causal(widen(self.codes(x)), self.temp, self._biases(0, x.shape[1]), self.half_life)[1].to(x.dtype)
 
-# %% ../../nbs/18_causal.ipynb #ad57ea70
+# %% ../../nbs/18_causal.ipynb #18aa0011
+def _remembered_rate(w, Pi, half_life, dim):
+    "R_t `b n` at ε = ½ of codes `b h n p` at memberships `b h n`, each sum as token t remembers it"
+    rate, each = None if half_life is None else 1/half_life.to(w), Pi.unsqueeze(-1)
+    total, count, grouped = (decayed_cumsum(x, rate) for x in (torch.ones_like(each), each, each*w.square()))
+    return (count/total*(4*dim*grouped/count).log1p()).sum((1, 3))/2
+
 @patch
 def objective(self:CausalTSSA,
     x:Tensor,                  # tokens `b n d`
 )->Tensor:                     # nats `b`
     "Variational rate of each sample at its own membership (ToST eq. 4, ε = ½), as its last token remembers it."
-    w, Pi = self.codes(x), self.membership(x).unsqueeze(-1)
-    rate = None if self.half_life is None else 1/self.half_life.to(w)
-    total, count, grouped = (decayed_cumsum(v, rate)[..., -1, :] for v in (torch.ones_like(Pi), Pi, Pi*w.square()))
-    return (count/total*(4*self.dim*grouped/count).log1p()).sum((1, 2))/2
+    return _remembered_rate(self.codes(x), self.membership(x), self.half_life, self.dim)[:, -1]

@@ -19,7 +19,7 @@ from fastai.learner import AvgLoss, AvgMetric
 from fastai.losses import CrossEntropyLossFlat
 from fastai.metrics import accuracy, top_k_accuracy
 from fastai.torch_core import distrib_barrier, find_bs, num_distrib, to_detach
-from fastcore.basics import store_attr
+from fastcore.basics import patch, store_attr
 from fastprogress.fastprogress import format_time
 from timm.data import Mixup
 from timm.loss import BinaryCrossEntropy
@@ -70,7 +70,7 @@ class RateLoss(LossTerm):
     def before_fit(self):
         def keep(head, inputs): # no method: a copy of the model would copy its object, and the Learner with it
             self.features = inputs[0]
-            return (inputs[0].detach(),) if self.probe else None
+            if self.probe: return inputs[0].detach()
         self.hook = unwrap_model(self.model).get_classifier().register_forward_pre_hook(keep)
     def term(self): return self.weight*self.rate(self.features, self.y)
 
@@ -95,16 +95,15 @@ class SimDINO(RateLoss):
         x, model, side = self.x, unwrap_model(self.model), self.x.shape[-1]
         wide, narrow = _crops(x, side, .4, 1.), _crops(x, side//2, .1, .4)
         with torch.no_grad(): teacher = head_input(self.ema.avg.module, wide)
-        student = torch.cat([head_input(model, wide), head_input(model, narrow)])
+        student = torch.cat([head_input(model, o) for o in (wide, narrow)])
         return self.rate(student.unflatten(0, (4, -1)), teacher.unflatten(0, (2, -1)))
 
 # %% ../../nbs/55_callbacks.ipynb #0fd47766
 def _cross_entropy(recipe): return TargetLoss(label_smoothing=recipe.smoothing)
-def _binary(recipe): return BinaryCrossEntropy(smoothing=recipe.smoothing)
 
 LOSSES = {
     'ce': (_cross_entropy, []),
-    'bce': (_binary, []),
+    'bce': (lambda recipe: BinaryCrossEntropy(smoothing=recipe.smoothing), []),
     'ce+rate': (_cross_entropy, [lambda recipe: RateLoss(recipe.rate_weight)]),
     'mcr2': (_cross_entropy, [lambda recipe: RateLoss(probe=True)]),
     'simdino': (_cross_entropy, [lambda recipe: SimDINO()])} # `loss` of a recipe → its function; callbacks beside it
@@ -200,8 +199,8 @@ class Distributed(DistributedTrainer):
         super().before_fit()
     def before_validate(self):
         super().before_validate()
-        averaged = [self.ema.avg] if hasattr(self, 'ema') else []
-        for b in (b for m in (self.model, *averaged) for b in m.buffers()): torch.distributed.broadcast(b, 0)
+        models = nn.ModuleList([self.model, *([self.ema.avg] if hasattr(self, 'ema') else [])])
+        for b in models.buffers(): torch.distributed.broadcast(b, 0)
 
 class Accumulate(GradientAccumulation):
     "fastai's; processes exchange their gradients once per step."
@@ -270,17 +269,20 @@ class EMA(Callback):
         self.avg.update(self.model, step=self.steps) # by the order of weights, not their names
     def after_pred(self): # in mixed precision, too, this comes before autocasting ends
         if not self.training: self.pred2 = self.avg.module(*self.xb).float()
+    def after_fit(self):
+        if self.final: unwrap_model(self.model).load_state_dict(self.avg.module.state_dict())
     def state_dict(self):
         "What a checkpoint keeps."
         return self.avg.module.state_dict(), self.steps
-    def load_state_dict(self,
-        state, # of state_dict
-    ):
-        "Go on with the average of another fit."
-        weights, self.steps = state
-        self.avg.module.load_state_dict(weights)
-    def after_fit(self):
-        if self.final: unwrap_model(self.model).load_state_dict(self.avg.module.state_dict())
+
+# %% ../../nbs/55_callbacks.ipynb #55emaload
+@patch
+def load_state_dict(self:EMA,
+    state, # of state_dict
+):
+    "Go on with the average of another fit."
+    weights, self.steps = state
+    self.avg.module.load_state_dict(weights)
 
 # %% ../../nbs/55_callbacks.ipynb #b1d2e47e
 class NonFiniteError(FloatingPointError, ValueError):
@@ -292,8 +294,8 @@ class StopOnNonFinite(TerminateOnNaNCallback):
     def after_batch(self):
         if self.loss.isfinite(): return
         what = f'the loss ({self.loss.item()})' if all(x.isfinite().all() for x in self.xb) else 'the input'
-        where = f"epoch {self.epoch + 1}, step {self.iter + 1} of {'training' if self.training else 'validation'}"
-        raise NonFiniteError(f"{what} is not finite at {where}")
+        part = 'training' if self.training else 'validation'
+        raise NonFiniteError(f"{what} is not finite at epoch {self.epoch + 1}, step {self.iter + 1} of {part}")
 
 # %% ../../nbs/55_callbacks.ipynb #cf374ebd
 class Speed(Callback):
@@ -320,8 +322,7 @@ class Speed(Callback):
         if self.learn.logger != self.line: return
         self.said, pct = time.perf_counter(), self.learn.pct_train
         left = (self.said - self.began)*(1 - pct)/(pct - self.learn.first_epoch/self.n_epoch)
-        where, speed = f'epoch {self.epoch + 1}/{self.n_epoch}', f'{self.rate:.0f} images/s'
-        print(f'{where}  {what}  {speed}  left {format_time(left)}', flush=True)
+        print(f'epoch {self.epoch + 1}/{self.n_epoch}  {what}  {self.rate:.0f} images/s  left {format_time(left)}', flush=True)
 
 # %% ../../nbs/55_callbacks.ipynb #9f38f2a0
 OPTIONS = dict(token_labels=TokenLabels, clip_grad=GradientClip, torchcompile=Compile,

@@ -14,6 +14,7 @@ from pathlib import Path
 from fastai.callback.core import Callback
 from fastai.callback.tracker import TrackerCallback
 from fastai.torch_core import rank_distrib
+from fastcore.basics import patch
 from timm.utils import unwrap_model
 from torch import Tensor
 from .callbacks import gather
@@ -132,14 +133,17 @@ class Checkpoint(TrackerCallback):
     def after_epoch(self):
         super().after_epoch()
         self.save(self.epoch + 1)
-        if self.new_best and not rank_distrib():
-            atomic_write(self.path.with_name('best.pt'), partial(shutil.copyfile, self.path))
-    def save(self,
-        epoch:int, # finished epochs
-    ):
-        "Write a checkpoint."
-        about = dict(epoch=epoch, rng=gather(rng_state(self.dls)), best=self.best, info=self.info, versions=versions())
-        if not rank_distrib(): atomic_write(self.path, partial(torch.save, _learner_state(self.learn) | about))
+
+# %% ../../nbs/57_checkpoint.ipynb #57chksav
+@patch
+def save(self:Checkpoint,
+    epoch:int, # finished epochs
+):
+    "Write a checkpoint, and the best beside it."
+    about = dict(epoch=epoch, rng=gather(rng_state(self.dls)), best=self.best, info=self.info, versions=versions())
+    if rank_distrib(): return
+    atomic_write(self.path, partial(torch.save, _learner_state(self.learn) | about))
+    if epoch and self.new_best: atomic_write(self.path.with_name('best.pt'), partial(shutil.copyfile, self.path))
 
 # %% ../../nbs/57_checkpoint.ipynb #f9cab05d
 def load_checkpoint(

@@ -30,8 +30,9 @@ class RecipeRules:
     def __post_init__(self):
         self.moms, self.opt_betas = list(self.moms), list(self.opt_betas) # as JSON has them
         known(self.opt, list_optimizers(), "unknown opt")
-        for name, rule in ((name, rule) for names, rule in RULES for name in names.split()):
-            if getattr(self, name) is not None: check_value(name, getattr(self, name), rule)
+        for names, rule in RULES:
+            for name in names.split():
+                if (value := getattr(self, name)) is not None: check_value(name, value, rule)
         if self.bs % self.grad_accum_steps:
             raise ValueError(f"bs={self.bs}; expected a multiple of grad_accum_steps={self.grad_accum_steps}")
         if self.loss == 'simdino' and (self.token_labels or not self.model_ema_decay):
@@ -41,8 +42,8 @@ class RecipeRules:
 
 # %% ../../nbs/50_recipes.ipynb #4a026454
 @dataclass
-class Recipe(RecipeRules):
-    "Everything that decides a training run, besides data, architecture and seed."
+class Steps(RecipeRules):
+    "How the optimiser goes."
     epochs:int=40               # passes over the training part
     bs:int=64                   # images per step of the optimiser, over all processes and parts
     grad_accum_steps:int=1      # parts that the images of a step come in: their gradients add up
@@ -60,6 +61,11 @@ class Recipe(RecipeRules):
     moms:list=(0.95, 0.85, 0.95) # β1 at the start, at the highest learning rate, at the end of 'one_cycle'
     opt_betas:list=(0.9, 0.99) # β1 and β2; without betas, β1 is the momentum
     opt_eps:float=1e-5          # ε of an optimiser that has one
+
+# %% ../../nbs/50_recipes.ipynb #50recip2
+@dataclass
+class Recipe(Steps):
+    "Everything that decides a training run, besides data, architecture and seed."
     loss:str='ce'               # a row of `LOSSES`: 'ce', 'bce', 'ce+rate', 'mcr2', 'simdino'
     rate_weight:float=1.        # of −ΔR beside cross-entropy, in 'ce+rate'
     smoothing:float=0.1         # of the labels, in [0, 1)
@@ -208,7 +214,7 @@ def get_recipe(
         have = ', '.join(k for k in RECIPES if ':' in k)
         raise ValueError(f"no recipe {wanted[-1]!r} for {arch}; there are: {have}")
     changes = {k: v for k, v in changes.items() if v is not None}
-    return derive((found or [Recipe()])[0], 'changed', **changes)
+    return derive([*found, Recipe()][0], 'changed', **changes)
 
 # %% ../../nbs/50_recipes.ipynb #b6a56bac
 def recipe_table(
