@@ -156,7 +156,7 @@ def folder_masks_dls(
     num_workers=None,# processes that decode; None: one per processor, at most 16
     valid_pct=0.2,   # share to validate on
     hflip=0.5,       # probability of mirroring
-)->Loaders:          # batches (pictures `b 3 h w`, masks `b h w`)
+)->DataLoaders:      # batches (pictures `b 3 h w`, masks `b h w`)
     "Pictures of your own, and the class of each of their pixels."
     names, size = Path(data_dir)/'codes.txt', to_2tuple(img_size)
     if not names.is_file(): raise ValueError(f"no {str(names)!r}; expected a file with a line for each class")
@@ -165,9 +165,8 @@ def folder_masks_dls(
                    num_workers=num_workers, item_tfms=[Resize(size, method='squish'), FlipItem(hflip)],
                    batch_tfms=Normalize.from_stats(*own.values(), cuda=False))
     dls.train.rng = random.Random(seed)
-    res = Loaders(*dls.loaders, device=dls.device)
-    res.task, res.parts = mask_task(codes, size, **own), (f'all without {valid_pct:g}', f'{valid_pct:g} of all')
-    return res
+    dls.task, dls.parts = mask_task(codes, size, **own), (f'all without {valid_pct:g}', f'{valid_pct:g} of all')
+    return dls
 
 # %% ../../nbs/49_datasets.ipynb #1a559007
 def _synset_names(wnids):

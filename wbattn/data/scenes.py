@@ -198,8 +198,8 @@ def scenes_dls(
     for dl, mask in zip(dls.loaders, shown):
         dl.dataset.tls[1] = mask
         dl.after_batch.add(IntToFloatTensor(div=1.))     # masks are kept as bytes
-    dls.name, config = 'scenes_masks', {k: dls.task.config[k] for k in ('mean', 'std')}
-    dls.task = mask_task(['ground', *range(10)], (SIDE, SIDE), **config)
+    codes = ['ground', *range(10)]
+    dls.name, dls.task = 'scenes_masks', mask_task(codes, (SIDE, SIDE), mean=list(SCENES_MEAN), std=list(SCENES_STD))
     return dls
 
 dataset('scenes_masks', title='The masks of these scenes', images='as many as asked for', classes=11, size=64,

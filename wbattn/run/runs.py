@@ -346,9 +346,8 @@ def report_run(
 def _result(s):
     "The scores of each part; papers validate on the test part, as a rule."
     def said(r):
-        if 'right' in r: return f"accuracy {100*r['accuracy']:.2f} % ({r['right']:,} right)"
-        low, high = np.multiply(100, r['miou_interval'])
-        return f"mIoU {100*r['miou']:.1f} % ({low:.1f} to {high:.1f}), pixels right {100*r['accuracy']:.2f} %"
+        if 'miou' in r: return f"mIoU {100*r['miou']:.2f} %, accuracy of pixels {100*r['accuracy']:.2f} %"
+        return f"accuracy {100*r['accuracy']:.2f} % ({r['right']:,} right)"
     found = zip(s['parts'][1:] if 'test' in s['parts'][1:2] else ['validation', 'test'], (s['valid'], s['test']))
     return ', '.join(f'{part} {said(r)}' for part, r in found if r)
 
