@@ -96,7 +96,7 @@ class LinearPatchEmbed(PatchEmbed):
     "Image to tokens: one linear map of each patch's pixels, between two norms (CRATE)."
     def __init__(self,
         *sizes,                           # of `PatchEmbed`: image, patch, channels, width
-        norm_layer:Callable=nn.LayerNorm, # `norm_layer(dim)`
+        norm_layer:Callable=nn.LayerNorm, # `norm_layer(dim)`; nn.Identity: none
     ):
         super().__init__(*sizes)
         pixels = self.patch_size**2 * self.in_chans

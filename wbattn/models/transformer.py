@@ -68,7 +68,7 @@ class WhiteBoxTransformer(TimmModel):
         drop_rate:float=0.,                # dropout before the head
         drop_path_rate:float=0.,           # stochastic depth, the same in every block
         norm_layer:Callable=partial(nn.LayerNorm, eps=1e-6), # `norm_layer(dim)`
-        stem:str='conv',                   # 'conv': small convolutions; 'deep': two more; 'linear': a linear map
+        stem:str='conv',                   # 'conv': small convolutions; 'deep': two more; 'linear': CRATE's; 'patch': one linear map
         extra_convs:int=0,                 # stride-1 convolutions in front of a 'conv' stem, for tiny images
         pos_embed:str='fourier',           # 'fourier', 'learned' (a table for the nominal grid) or 'none'
         init_std:float|None=.02,           # of linear maps and tokens; None: PyTorch's own, standard normal tokens
@@ -84,11 +84,12 @@ class WhiteBoxTransformer(TimmModel):
 @patch
 def _make_tokens(self:WhiteBoxTransformer, stem, extra_convs, sizes, pos_embed, norm_layer):
     "Stem, class token and positions; `sizes` are image, patch, channels, width"
-    known(stem, ('conv', 'deep', 'linear'), 'unknown stem')
-    check_option(stem != 'linear' or not extra_convs, 'extra_convs', extra_convs, "0 with stem='linear'")
+    known(stem, ('conv', 'deep', 'linear', 'patch'), 'unknown stem')
+    linear = {'linear': norm_layer, 'patch': nn.Identity}.get(stem)
+    check_option(not linear or not extra_convs, 'extra_convs', extra_convs, f"0 with stem={stem!r}")
     known(pos_embed, ('fourier', 'learned', 'none'), 'unknown pos_embed')
     self.in_chans, dim = sizes[2:]
-    if stem == 'linear': self.patch_embed = LinearPatchEmbed(*sizes, norm_layer=norm_layer)
+    if linear: self.patch_embed = LinearPatchEmbed(*sizes, norm_layer=linear)
     else: self.patch_embed = ConvPatchEmbed(*sizes, extra_convs=extra_convs, grid_convs=2*(stem == 'deep'))
     self.img_size = list(self.patch_embed.img_size)
     self.cls_token, self.num_prefix_tokens, self.pos_embed = nn.Parameter(torch.zeros(1, 1, dim)), 1, None
@@ -235,7 +236,7 @@ _published_names = (
     (r'\.PI_linear\.', '.pi.'),
     (r'^(blocks\.\d+)\.gamma([12])$', r'\1.ls\2.gamma'),
     (r'^to_patch_embedding\.1\.', 'patch_embed.norm1.'),
-    (r'^to_patch_embedding\.2\.', 'patch_embed.proj.'),
+    (r'^(to_patch_embedding\.2|conv1)\.', 'patch_embed.proj.'),
     (r'^to_patch_embedding\.3\.', 'patch_embed.norm2.'),
     (r'^pos_embedding$', 'pos_embed.table'),
     (r'^transformer\.layers\.(\d+)\.0\.norm\.', r'blocks.\1.norm1.'),
@@ -271,4 +272,7 @@ def checkpoint_filter(self:WhiteBoxTransformer,
     if self.num_heads == 1 and isinstance(self.blocks[0].attn, MSSA):
         d, outputs = self.embed_dim, [k for k in self.state_dict() if re.match(r'blocks\.\d+\.attn\.proj\.', k)]
         state = {k: torch.eye(d) if k.endswith('weight') else torch.zeros(d) for k in outputs} | state
+    weight = state.get('patch_embed.proj.weight', torch.empty(()))
+    if isinstance(self.patch_embed, LinearPatchEmbed) and weight.dim() == 4:     # a convolution as wide as its stride
+        state['patch_embed.proj.weight'] = rearrange(weight, 'd c h w -> d (h w c)')
     return fit_positions(state, self)

@@ -34,7 +34,7 @@ families = dict(
     dmst=dict(attn='dmsa', **_biased),
     xcit=dict(attn='xca', **_frame),
     crate=_crate,
-    crate_alpha=_crate | dict(mlp='odl', op=dict(proj_bias=False)),
+    crate_alpha=_crate | dict(mlp='odl', stem='patch', norm_layer=partial(nn.LayerNorm, eps=1e-6), op=dict(proj_bias=False)),
     cbt=_crate | dict(attn='cbsa', stem='conv', op=dict(num_prefix_tokens=1)))
 
 # %% ../../nbs/32_models.ipynb #f24d1dad
@@ -70,7 +70,7 @@ digits_sizes = dict(
     dmst_digits_patch2_8=_small(96, 4, 4),
     xcit_digits_patch2_8=_small(96, 4, 4),
     crate_digits_patch2_8=_small(96, 4, 4, stem='conv'),
-    crate_alpha_digits_patch2_8=_small(96, 4, 4, stem='conv'),
+    crate_alpha_digits_patch2_8=_small(96, 4, 4, stem='conv', norm_layer=nn.LayerNorm),
     cbt_digits_patch2_8=_small(96, 4, 4, op=dict(side=2)))
 
 # %% ../../nbs/32_models.ipynb #e76c7209
@@ -101,7 +101,7 @@ def data_cfg(cls:WhiteBoxTransformer,
     row:dict, # arguments, and `data`
 )->dict:
     "What timm keeps about the data of a model."
-    first = None if row.get('stem') == 'linear' else 'patch_embed.proj.0.0'
+    first = None if row.get('stem') in ('linear', 'patch') else 'patch_embed.proj.0.0'
     cfg = dict(num_classes=1000, input_size=(3, 224, 224), crop_pct=224/256, interpolation='bicubic',
         mean=IMAGENET_DEFAULT_MEAN, std=IMAGENET_DEFAULT_STD, classifier='head', first_conv=first)
     return cfg | row.get('data', {})
