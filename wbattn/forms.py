@@ -85,7 +85,7 @@ def _import_fast(module):
     if find_spec(module): import_module(module)
     return True
 
-_import_fast._dynamo_marked_constant = True   # torch.compiler.assume_constant_result, without loading the compiler for it
+_import_fast._dynamo_marked_constant = True   # assume_constant_result, without loading the compiler for it
 
 # %% ../nbs/05_forms.ipynb #d1650522
 def _fast_form(op, args, kwargs):

@@ -80,7 +80,7 @@ def _turns(blocks, d, dtype):
 _space = 'wbattn' if __name__.startswith('wbattn.') else 'wbattn_page'   # a page must not replace the library's
 
 def _operation(schema, turned=False):
-    "Declare `allocate`, which makes the output, as the C that fills it; `turned`: tables of turns come after the weights"
+    "Declare `allocate`, which makes the output, as the C that fills it; `turned`: its tables come after the weights"
     def declare(allocate):
         name = allocate.__name__.strip('_')
         def run(*args):

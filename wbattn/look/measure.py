@@ -209,7 +209,7 @@ def memberships(
 
 # %% ../../nbs/61_measure.ipynb #b150684f
 class _Softmaxes(TorchDispatchMode):
-    "Notes, for each softmax of logits `b h m n`, the weights `b h n` of the first query, under the number m of queries."
+    "Notes, for each softmax of logits `b h m n`, the weights `b h n` of the first query, under the number of queries."
     def __init__(self):
         super().__init__()
         self.rows = defaultdict(list)

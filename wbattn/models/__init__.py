@@ -35,7 +35,7 @@ def save_model(
         getattr(model, 'hub_task', 'image-classification'))
     path.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=path) as parts:
-        cfg = dict(pretrained_cfg=dict(num_classes=model.num_classes) | cfg)   # else timm drops the labels of a new head
+        cfg = dict(pretrained_cfg=dict(num_classes=model.num_classes) | cfg)   # else timm drops a new head's labels
         size = dict(img_size=getattr(model, 'img_size', None))
         save_for_hf(plain, parts, model_config=cfg, model_args=build_args(model), data_config=size, safe_serialization=True)
         Path(parts, 'README.md').write_text(readme, encoding='utf-8')

@@ -31,7 +31,7 @@ def check_maps(
     most, least = tuple(x.shape[2:]), f'at least {side} each' + ', the side of the pool'*(side > 1)
     check_option(min(most) >= side, 'rows and columns of maps', most, least)
     if sizes is None: return
-    check_option(sizes.shape == (x.shape[0], 2), 'shape of sizes', tuple(sizes.shape), 'b 2, rows and columns of each map')
+    check_option(sizes.shape == (x.shape[0], 2), 'shape of sizes', tuple(sizes.shape), 'b 2, rows and columns of each')
     if sizes.device.type != 'cpu' or torch.compiler.is_compiling(): return
     fits = (sizes >= side).all() and (sizes <= torch.tensor(most)).all()
     check_option(fits, 'sizes', sizes.tolist(), f'{least}, and at most {most}')

@@ -68,7 +68,7 @@ class WhiteBoxTransformer(TimmModel):
         drop_rate:float=0.,                # dropout before the head
         drop_path_rate:float=0.,           # stochastic depth, the same in every block
         norm_layer:Callable=partial(nn.LayerNorm, eps=1e-6), # `norm_layer(dim)`
-        stem:str='conv',                   # 'conv': small convolutions; 'deep': two more; 'linear': CRATE's; 'patch': one linear map
+        stem:str='conv',         # 'conv': small convolutions; 'deep': two more; 'linear': CRATE's; 'patch': CRATE-α's
         extra_convs:int=0,                 # stride-1 convolutions in front of a 'conv' stem, for tiny images
         pos_embed:str='fourier',           # 'fourier', 'learned' (a table for the nominal grid) or 'none'
         init_std:float|None=.02,           # of linear maps and tokens; None: PyTorch's own, standard normal tokens

@@ -34,7 +34,8 @@ families = dict(
     dmst=dict(attn='dmsa', **_biased),
     xcit=dict(attn='xca', **_frame),
     crate=_crate,
-    crate_alpha=_crate | dict(mlp='odl', stem='patch', norm_layer=partial(nn.LayerNorm, eps=1e-6), op=dict(proj_bias=False)),
+    crate_alpha=_crate | dict(mlp='odl', stem='patch', norm_layer=partial(nn.LayerNorm, eps=1e-6),
+                              op=dict(proj_bias=False)),
     cbt=_crate | dict(attn='cbsa', stem='conv', op=dict(num_prefix_tokens=1)))
 
 # %% ../../nbs/32_models.ipynb #f24d1dad

@@ -120,7 +120,7 @@ def _make(path, arch, changes):
 PREPARED = 'mean', 'std', 'crop_pct', 'crop_mode', 'interpolation', 'input_size' # how a picture is prepared
 
 def read_pretrained(
-    path,         # run directory, checkpoint of a run, a model that comes with the package, or a file of published weights
+    path,         # run directory, checkpoint of a run, a model that comes with the package, or a published file
     arch=None,    # architecture that it has to be, asked for where weights come alone; None: whatever it is
     model=None,   # dict of arguments of the model: what departs from those of the weights
     cfg=None,     # dict: what departs from how pictures are prepared, names in `PREPARED`
