@@ -139,7 +139,7 @@ def run_bench(
     for d, n in product(map(int, dims), map(int, ns)):
         torch.manual_seed(0)
         torch.compiler.reset()
-        x = torch.randn(8 if n < 1024 else 1, n, d).to(device, getattr(torch, o.dtype))
+        x = torch.randn(8 if n < 256 else 1, n, d).to(device, getattr(torch, o.dtype))
         layers = {('two linear maps', ''): two_linear(d)} | {(k, f): InForm(LAYERS[k](d, 8), f) for k, f in product(ops, forms)}
         found = measure({k: m.to(device, x.dtype) for k, m in layers.items()}, x, o.seconds)
         found[['name', 'form']] = found.pop('name').tolist()
