@@ -2,7 +2,7 @@
 
 import re
 from functools import lru_cache
-from fastcore.docments import DocmentText
+from fastcore.docments import DocmentText, docments
 from nbdev.config import get_config
 from nbdev.doclinks import NbdevLookup, nbglob
 from nbdev.process import NBProcessor, Processor
@@ -90,6 +90,15 @@ def quiet_html(cell):
 # a signature without NoneType and without a row of options that nobody explains; no inherited docstring
 
 class Signature(DocmentText):
+    def __init__(self, obj, **kwargs):
+        super().__init__(obj, **kwargs)
+        if callable(obj):   # the comment at **kwargs is not that of the line below it, what is returned
+            self.dm = docments(obj, full=True, args_kwargs=True)
+            self.dm.pop('self', None)
+
+    @property
+    def _ret_str(self): return super()._ret_str if '->' in super()._ret_str else '):'
+
     def _fmt_param(self, name, p): return super()._fmt_param(name, p).replace(':NoneType=', '=')
 
     @property

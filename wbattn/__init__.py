@@ -52,7 +52,7 @@ _homes = _read_homes(get_data('wbattn', '__init__.py'))
 _floors = {m.name for m in iter_modules(import_module('wbattn').__path__) if m.name[0] != '_'}
 
 def __getattr__(name):
-    "A name of the face, or a floor, loaded at first use."
+    "A name of the face, or a module, loaded at first use."
     if name in _floors: return import_module(f'wbattn.{name}')
     if name not in _homes: raise AttributeError(f'module wbattn has no attribute {name!r}')
     value = globals()[name] = getattr(import_module(f'wbattn.{_homes[name]}'), name)

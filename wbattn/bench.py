@@ -122,7 +122,7 @@ def _save_table(table, path, device):
     info = Path('/proc/cpuinfo')
     chips = re.findall(r'model name\s*:\s*(.+)', info.read_text()) if info.exists() else []
     chip = torch.cuda.get_device_name(device) if device != 'cpu' else [*chips, platform.processor()][0]
-    head = [time.strftime('%Y-%m-%d'), f'on {chip}', f'{torch.get_num_threads()} thread(s)',
+    head = [time.strftime('%Y-%m-%d'), f'on {chip}', f'threads: {torch.get_num_threads()}',
             f'torch {torch.__version__}', 'by ' + shlex.join(['wbattn_bench', *sys.argv[1:]])]
     text = ''.join(f'# {line}\n' for line in head) + table.to_csv(index=False, float_format='%.5g')
     Path(path).write_text(text, encoding='utf-8')

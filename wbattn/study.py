@@ -309,7 +309,9 @@ class Interval(NamedTuple):
         "Does the interval exclude 0?"
         return abs(self.mean) > self.half
 
-    def __format__(self, spec): return f"{self.mean:{spec}} ± {self.half:{spec.lstrip('+')}}"
+    def __format__(self, spec):
+        sign, digits = '+'*spec.startswith('+'), spec.lstrip('+')
+        return f"{self.mean:{sign}z{digits}} ± {self.half:{digits}}"
 
 def interval(
     values, # one for each seed

@@ -202,5 +202,5 @@ def scenes_dls(
     dls.name, dls.task = 'scenes_masks', mask_task(codes, (SIDE, SIDE), mean=list(SCENES_MEAN), std=list(SCENES_STD))
     return dls
 
-dataset('scenes_masks', title='The masks of these scenes', images='as many as asked for', classes=11, size=64,
+_ = dataset('scenes_masks', title='The masks of these scenes', images='as many as asked for', classes=11, size=64,
         format='made of what comes with scikit-learn')(partial(scenes_dls, masks='only'))
