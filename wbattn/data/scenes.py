@@ -203,4 +203,4 @@ def scenes_dls(
     return dls
 
 _ = dataset('scenes_masks', title='The masks of these scenes', images='as many as asked for', classes=11, size=64,
-        format='made of what comes with scikit-learn')(partial(scenes_dls, masks='only'))
+            format='made of what comes with scikit-learn')(partial(scenes_dls, masks='only'))

@@ -84,12 +84,12 @@ class WhiteBoxTransformer(TimmModel):
 @patch
 def _make_tokens(self:WhiteBoxTransformer, stem, extra_convs, sizes, pos_embed, norm_layer):
     "Stem, class token and positions; `sizes` are image, patch, channels, width"
-    known(stem, ('conv', 'deep', 'linear', 'patch'), 'unknown stem')
-    linear = {'linear': norm_layer, 'patch': nn.Identity}.get(stem)
-    check_option(not linear or not extra_convs, 'extra_convs', extra_convs, f"0 with stem={stem!r}")
+    norms = {'linear': norm_layer, 'patch': nn.Identity}    # of the stems that are one linear map
+    known(stem, ('conv', 'deep', *norms), 'unknown stem')
+    check_option(stem not in norms or not extra_convs, 'extra_convs', extra_convs, f"0 with stem={stem!r}")
     known(pos_embed, ('fourier', 'learned', 'none'), 'unknown pos_embed')
     self.in_chans, dim = sizes[2:]
-    if linear: self.patch_embed = LinearPatchEmbed(*sizes, norm_layer=linear)
+    if stem in norms: self.patch_embed = LinearPatchEmbed(*sizes, norm_layer=norms[stem])
     else: self.patch_embed = ConvPatchEmbed(*sizes, extra_convs=extra_convs, grid_convs=2*(stem == 'deep'))
     self.img_size = list(self.patch_embed.img_size)
     self.cls_token, self.num_prefix_tokens, self.pos_embed = nn.Parameter(torch.zeros(1, 1, dim)), 1, None
