@@ -232,13 +232,13 @@ def membership(self:Compress,
 
 # %% ../../nbs/15_eca.ipynb #f4f1bf36
 class ECAttention(_Sketched):
-    "Expansion-compression attention: the update α·expand(x) − β·compress(x) of ECA eq. (4)."
+    "The update α·expand(x) − β·compress(x) of ECA eq. (4); the block adds it to x."
     sense = +1   # a step is meant to raise the objective R(Z) − R_c(Z | U)
     def __init__(self,
         dim:int,                 # token width d
         num_heads:int=8,         # K, subspaces
         head_dim:int|None=None,  # p, dim // num_heads unless given
-        rank:int|None=None,      # r, sketch columns per head, ≤ p and d/K; 20 or half a head unless given
+        rank:int|None=None,      # r ≤ p, d/K: sketch columns per head; None: 20 or half a head
         eps:float=1e-2,          # ridge ε of the bases, ≥ 0
         positive:bool=True,      # keep α and β positive by a softplus
         projection:str='full',   # 'full', or 'diagonal' as in the published pseudocode
