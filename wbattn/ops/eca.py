@@ -142,7 +142,6 @@ class _Sketched(nn.Module):
     def __init__(self, dim, rank, seed):
         super().__init__()
         self.dim, self.rank, self.seed = dim, rank, seed
-
     def forward(self,
         x:Tensor,                  # tokens `b n d`
         *,
@@ -182,7 +181,6 @@ class Expand(_Sketched):
         super().__init__(dim, num_heads * _check_widths(dim, num_heads, dim, rank)[1], seed)
         self.eps = eps
         block_options(self, block)
-
     def _call(self, x, omega): return expand(x, omega, self.eps)
 
 # %% ../../nbs/15_eca.ipynb #79be9040
@@ -205,7 +203,6 @@ class Compress(_Sketched):
         self.U = nn.Parameter(nn.init.orthogonal_(torch.empty(dim, num_heads * head_dim)))
         self.eta_raw = nn.Parameter(torch.tensor(math.log(math.expm1(0.5))))    # softplus gives η = ½ back
         block_options(self, block)
-
     def _call(self, x, omega, f=compress): return f(x, self.bases(), omega, self.eta, self.eps, self.projection)
 
 # %% ../../nbs/15_eca.ipynb #fc07bf59
@@ -213,13 +210,11 @@ class Compress(_Sketched):
 def bases(self:Compress)->Tensor:
     "U `h d p`."
     return rearrange(self.U, 'd (h p) -> h d p', h=self.num_heads)
-
 @patch(as_prop=True)
 def eta(self:Compress)->Tensor:
     "Temperature of the membership, > 0."
     return F.softplus(self.eta_raw)
 
-# %% ../../nbs/15_eca.ipynb #3cc0de12
 @patch
 def membership(self:Compress,
     x:Tensor,                  # tokens `b n d`
@@ -257,9 +252,8 @@ class ECAttention(_Sketched):
         block_options(self, block)
 
     def _call(self, x, omega):
-        c = self.compress
-        strengths = self.alpha, self.beta, c.eta
-        return eca_update(x, c.bases(), omega, *strengths, c.eps, c.rank, c.projection)
+        c, U = self.compress, self.bases()
+        return eca_update(x, U, omega, self.alpha, self.beta, c.eta, c.eps, c.rank, c.projection)
 
 # %% ../../nbs/15_eca.ipynb #3cc0de14
 @patch
@@ -268,12 +262,10 @@ def _raw(self:ECAttention, v):
     if not self.positive: return float(v)
     if v <= 0: raise ValueError(f'alpha and beta must be > 0 with positive=True, got {v}')
     return math.log(math.expm1(v))
-
 @patch(as_prop=True)
 def alpha(self:ECAttention)->Tensor:
     "Strength of the expansion."
     return F.softplus(self.alpha_raw) if self.positive else self.alpha_raw
-
 @patch(as_prop=True)
 def beta(self:ECAttention)->Tensor:
     "Strength of the compression."
@@ -284,7 +276,6 @@ def beta(self:ECAttention)->Tensor:
 def bases(self:ECAttention)->Tensor:   # U `h d p`
     "The learned subspaces."
     return self.compress.bases()
-
 @patch
 def membership(self:ECAttention,
     x:Tensor,                  # tokens `b n d`
@@ -295,7 +286,6 @@ def membership(self:ECAttention,
     "How much each token belongs to each subspace (ECA eq. 7)."
     return self.compress.membership(x, omega=self._omega(x, sizes, omega)[..., :self.compress.rank])
 
-# %% ../../nbs/15_eca.ipynb #3cc0de15
 @patch
 def objective(self:ECAttention,
     x:Tensor,   # tokens `b n d`
@@ -318,7 +308,6 @@ def _map(Z, Q, W, P, alpha, beta, eta):
     return alpha * (Z - Z @ Q @ Q.mT) - join_heads(N) @ W.mT
 
 _chunk = 512   # tokens of a sample that go through together
-
 def _chunks(small, large):
     "For each chunk of a sample: its small matrices, and its rows of the large ones `b n .`"
     for i in range(len(large[0])):
@@ -359,7 +348,6 @@ class _Map(Function):
             torch.mul(z, alpha, out=o).addmm_(torch.mm(z, q, out=t), q.mT, alpha=-alpha.item()).addmm_(N, W.mT, alpha=-1)
         ctx.save_for_backward(Z, Q, W, P, alpha, beta, eta, A, T)
         return out
-
     @staticmethod
     def backward(ctx, G):
         *given, A, T = ctx.saved_tensors
@@ -378,7 +366,6 @@ class _Map(Function):
 
 # %% ../../nbs/15_eca.ipynb #40ca1675
 _few = 2**15   # numbers in a sample, below which the plain form serves
-
 @fast(eca_update, 'cpu')
 def _eca_update_in_chunks(Z, U, omega, alpha=0.1, beta=0.1, eta=0.5, eps=1e-2, rank=None, projection='full'):
     "The update of ECA eq. (4), its map of the tokens in chunks."
