@@ -29,7 +29,6 @@ def sketch_tokens(
     with no_autocast(Z):
         Z = widen(Z)
         return (omega.to(Z.dtype).mT @ Z).mT
-
 def check_update(
     Z:Tensor,             # tokens
     omega:Tensor,         # sketch
@@ -214,7 +213,6 @@ def bases(self:Compress)->Tensor:
 def eta(self:Compress)->Tensor:
     "Temperature of the membership, > 0."
     return F.softplus(self.eta_raw)
-
 @patch
 def membership(self:Compress,
     x:Tensor,                  # tokens `b n d`
@@ -285,7 +283,6 @@ def membership(self:ECAttention,
 )->Tensor:                     # Π `b h n`, sums to one over h
     "How much each token belongs to each subspace (ECA eq. 7)."
     return self.compress.membership(x, omega=self._omega(x, sizes, omega)[..., :self.compress.rank])
-
 @patch
 def objective(self:ECAttention,
     x:Tensor,   # tokens `b n d`
