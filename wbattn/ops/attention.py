@@ -244,7 +244,6 @@ def _out(self:MSSA, y):
     if not self.tied: return ProjectedAttention._out(self, y)
     return self.proj_drop(join_heads(y) @ self.qkv.weight)
 
-# %% ../../nbs/11_crate.ipynb #11aa0004
 @patch
 def objective(self:MSSA,
     x:Tensor,  # tokens `b n d`
@@ -277,7 +276,6 @@ class ISTA(nn.Module):
         self.dim, self.step, self.lam = dim, step, lam
         self.weight = nn.Parameter(nn.init.kaiming_uniform_(torch.empty(dim, dim)))
 
-# %% ../../nbs/11_crate.ipynb #2f039ed0
 @patch
 def forward(self:ISTA,
     x:Tensor,  # tokens `... d`
