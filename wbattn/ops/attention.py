@@ -359,7 +359,6 @@ class _Cached(_Causal):
         empty = self.qkv.weight.new_zeros(batch, self.num_heads, 0, self.head_dim, device=device)
         return (empty,)*min(self.parts, 2)
 
-# %% ../../nbs/18_causal.ipynb #18aa0010
 class CausalSoftmax(_Cached, SoftmaxAttention):
     "Causal multi-head softmax attention (GPT-2's), over a sequence or a stream."
 

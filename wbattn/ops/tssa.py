@@ -221,7 +221,6 @@ def half_life(self:CausalTSSA)->Tensor|None:
     "Half-lives in tokens `h`; None: the published operator."
     return self.log_half_life.exp2() if self.learned else self._half_life
 
-# %% ../../nbs/18_causal.ipynb #b210fc88
 @patch
 def _biases(self:CausalTSSA, start, end):
     if self.bias is None: return None
@@ -262,7 +261,6 @@ def membership(self:CausalTSSA,
     _refuse_sizes(sizes)
     return _causal(widen(self.codes(x)), self.temp, self._biases(0, x.shape[1]), self.half_life)[1].to(x.dtype)
 
-# %% ../../nbs/18_causal.ipynb #18aa0011
 def _remembered_rate(w, Pi, half_life, dim):
     "R_t `b n` at ε = ½ of codes `b h n p` at memberships `b h n`, each sum as token t remembers it"
     rate, each = None if half_life is None else 1/half_life.to(w), Pi.unsqueeze(-1)
