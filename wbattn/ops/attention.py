@@ -239,7 +239,6 @@ def _out(self:MSSA, y):
     if not self.tied: return ProjectedAttention._out(self, y)
     return self.proj_drop(join_heads(y) @ self.qkv.weight)
 
-# %% ../../nbs/11_crate.ipynb #11aa0004
 @patch
 def objective(self:MSSA,
     x:Tensor,  # tokens `b n d`
@@ -272,7 +271,6 @@ class ISTA(nn.Module):
         self.dim, self.step, self.lam = dim, step, lam
         self.weight = nn.Parameter(nn.init.kaiming_uniform_(torch.empty(dim, dim)))
 
-# %% ../../nbs/11_crate.ipynb #2f039ed0
 @patch
 def forward(self:ISTA,
     x:Tensor,  # tokens `... d`
@@ -356,7 +354,6 @@ class _Cached(_Causal):
         empty = self.qkv.weight.new_zeros(batch, self.num_heads, 0, self.head_dim, device=device)
         return (empty,)*min(self.parts, 2)
 
-# %% ../../nbs/18_causal.ipynb #18aa0010
 class CausalSoftmax(_Cached, SoftmaxAttention):
     "Causal multi-head softmax attention (GPT-2's), over a sequence or a stream."
 
