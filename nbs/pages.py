@@ -1,6 +1,6 @@
 "What nbdev's steps leave to be mended on the way from a notebook to its page (`procs` and `renderer` in settings.ini)."
 
-import re
+import inspect, re
 from functools import lru_cache
 from fastcore.docments import DocmentText, docments
 from nbdev.config import get_config
@@ -95,6 +95,10 @@ class Signature(DocmentText):
         if callable(obj):   # the comment at **kwargs is not that of the line below it, what is returned
             self.dm = docments(obj, full=True, args_kwargs=True)
             self.dm.pop('self', None)
+        if hasattr(obj, '_field_defaults'):   # a named tuple takes its fields, not *args and **kwargs
+            said = dict(re.findall(r'(?m)^ +(\w+):[^#\n]*# (.*)$', inspect.getsource(obj)))
+            self.dm = {name: dict(anno=anno, default=obj._field_defaults.get(name, inspect.Parameter.empty), docment=said.get(name))
+                       for name, anno in obj.__annotations__.items()}
 
     @property
     def _ret_str(self): return super()._ret_str if '->' in super()._ret_str else '):'
@@ -117,3 +121,4 @@ class Entry(BasicMarkdownRenderer):
         self.dm = Signature(self.sym, maxline=96, docstring=False)
         own = vars(self.sym).get('__doc__') if isinstance(self.sym, type) else getattr(self.sym, '__doc__', None)
         if not own or own.strip().startswith(_inherited): self.docs = ''
+        if self.nm.startswith('_'): self.nm = self.nm.replace('_', r'\_')   # not a bold heading
