@@ -179,7 +179,8 @@ export function cost(data) {
 export function verdicts(names) {
   const rows = [...document.querySelectorAll('main table tr')].filter(r => r.querySelector('.verdict'));
   const verdict = r => r.querySelector('.verdict').textContent, section = r => r.closest('section'), paper = r => section(r).querySelector('h3').textContent;
-  const chosen = {paper: 'all', verdict: 'all'}, of = {paper, verdict}, told = el('p', {role: 'status'});
+  const address = new URLSearchParams(location.search), of = {paper, verdict}, told = el('p', {role: 'status'});   // ?verdict=fails can be sent
+  const chosen = {paper: address.get('paper') || 'all', verdict: address.get('verdict') || 'all'};
   const fits = (r, kinds) => kinds.every(k => chosen[k] == 'all' || of[k](r) == chosen[k]), groups = [];
   const update = () => {
     for (const r of rows) r.style.display = fits(r, ['paper', 'verdict']) ? '' : 'none';
@@ -194,7 +195,11 @@ export function verdicts(names) {
   };
   const buttons = (kind, values) => el('div', {class: 'ask choose', role: 'group', 'aria-label': kind}, ...['all', ...values].map(name => {
     const b = el('button', {class: 'btn btn-sm btn-outline-primary', type: 'button'});
-    b.addEventListener('click', () => { chosen[kind] = name; update(); });
+    b.addEventListener('click', () => {
+      chosen[kind] = name;
+      update();
+      history.replaceState(null, '', '?' + new URLSearchParams(chosen) + location.hash);
+    });
     groups.push([kind, name, b]);
     return b;
   }));
