@@ -116,16 +116,22 @@ function grid(svg, x0, y0, side, n, color) {
 // The figure: draw with the pointer; the answer and the memberships follow each stroke.
 export function digit(buffer, constants) {
   const weights = tensors(buffer), size = 224, strokes = [];
-  const canvas = el('canvas', {width: size, height: size, role: 'img', 'aria-label': 'Draw a digit here', style: 'background:#000;touch-action:none;cursor:crosshair;border-radius:4px'});
+  const canvas = el('canvas', {width: size, height: size, role: 'img', 'aria-label': 'Draw a digit here', style: 'background:#000;touch-action:none;cursor:crosshair;border-radius:4px;outline:1px solid #888'});
   const c = canvas.getContext('2d'), answer = el('div', {class: 'answer', 'aria-live': 'polite'});
   const clear = el('button', {class: 'btn btn-sm btn-outline-primary', type: 'button'}, 'Clear');
   const examples = el('span', {}, ...constants.digits.map((d, i) => { const b = el('button', {class: 'btn btn-sm btn-outline-secondary', type: 'button', 'aria-label': `test scan of a ${i}`}, String(i));
-    b.addEventListener('click', () => { wipe(); show(d.pixels); }); return b; }));
+    b.addEventListener('click', () => example(d.pixels)); return b; }));
   const wipe = () => { strokes.length = 0; c.clearRect(0, 0, size, size); answer.replaceChildren(el('p', {}, 'Draw a digit in the black square, or press a number for a scan from the test set.')); };
+  function example(pixels) {
+    wipe();
+    pixels.forEach((v, i) => { c.fillStyle = gray(v*255/16); c.fillRect(i % 8*size/8, Math.floor(i/8)*size/8, size/8, size/8); });
+    show(pixels);
+  }
   function show(pixels) {
     const {logits, maps} = forward(weights, constants, pixels), p = softmax(logits), best = p.indexOf(Math.max(...p));
     const W = Math.min(room(), 560), bar = (W - 130)/10, svg = draw('svg', {viewBox: `0 0 ${W} 100`, width: W, height: 100, role: 'img', 'font-size': 13, 'aria-label': 'What the model sees, and the probability of each digit'});
     grid(svg, 0, 10, 80, 8, i => gray(pixels[i]*255/16));
+    svg.append(draw('rect', {x: .5, y: 10, width: 79.5, height: 80, fill: 'none', stroke: '#888'}));
     p.forEach((v, i) => svg.append(draw('rect', {x: 110 + i*bar, y: 80 - 70*v, width: bar - 4, height: 70*v, fill: i == best ? COLORS[0] : '#888'}), draw('text', {x: 110 + i*bar + bar/2 - 2, y: 96, 'text-anchor': 'middle'}, i)));
     const side = Math.min(64, (W - 90)/4 - 8), heads = draw('svg', {viewBox: `0 0 ${W} ${4*(side + 8) + 20}`, width: W, height: 4*(side + 8) + 20, role: 'img', 'font-size': 13, 'aria-label': 'Memberships of the 16 tokens, layer by layer and head by head'});
     maps.forEach((layer, l) => { heads.append(draw('text', {x: 0, y: 24 + l*(side + 8) + side/2}, `layer ${l + 1}`));
@@ -133,7 +139,7 @@ export function digit(buffer, constants) {
     answer.replaceChildren(el('p', {}, 'This is a ', el('strong', {}, String(best)), `, with probability ${(100*p[best]).toFixed(0)} %.`), svg, el('p', {}, 'Memberships of the 16 tokens in the four subspaces:'), heads);
   }
   const place = e => { const r = canvas.getBoundingClientRect(); return [(e.clientX - r.left)*size/r.width, (e.clientY - r.top)*size/r.height]; };
-  canvas.addEventListener('pointerdown', e => { strokes.push([place(e)]); e.preventDefault(); });
+  canvas.addEventListener('pointerdown', e => { if (!strokes.length) wipe(); strokes.push([place(e)]); e.preventDefault(); });
   canvas.addEventListener('pointermove', e => {
     if (!(e.buttons & 1) || !strokes.length) return;
     const s = strokes.at(-1), from = s.at(-1), to = place(e);
@@ -143,8 +149,8 @@ export function digit(buffer, constants) {
     show(scan(strokes));
   });
   clear.addEventListener('click', wipe);
-  wipe();
+  example(constants.digits[3].pixels);
   const far = Math.max(...constants.digits.map(d => Math.max(...forward(weights, constants, d.pixels).logits.map((v, i) => Math.abs(v - d.logits[i])))));
-  return el('div', {}, el('div', {class: 'ask'}, clear, examples), canvas, answer,
-    el('p', {class: 'small'}, `Checked in this browser: the logits of ten test scans are PyTorch's to ${far.toPrecision(1)}.`));
+  return el('div', {}, el('div', {class: 'ask'}, clear, examples), el('div', {class: 'ask', style: 'align-items:flex-start'}, canvas, answer),
+    el('p', {class: 'small'}, `Checked in this browser: on ten test scans its logits agree with PyTorch's to ${far.toPrecision(1)}.`));
 }

@@ -41,8 +41,8 @@ function choice(text, names, ask) {
 const format = v => Math.abs(v) >= 1e6 ? (v/1e6).toPrecision(3) + 'M' : Math.abs(v) >= 1e3 ? Math.round(v).toLocaleString('en') : String(+v.toPrecision(3));
 
 // The frame: axes with ticks, `log` or linear, and a function from data to pixels.
-function frame({width = room(), height = 330, x, y, xlog, ylog, xlabel, ylabel, xticks, yticks, title}) {
-  const m = {l: 62, r: 14, t: 14, b: 44}, f = log => log ? Math.log : v => v;
+function frame({width = room(), height = 330, x, y, xlog, ylog, xlabel, ylabel, xticks, yticks, title, right = 14}) {
+  const m = {l: 62, r: right, t: 14, b: 44}, f = log => log ? Math.log : v => v;
   const scale = (lim, log, a, b) => v => a + (f(log)(v) - f(log)(lim[0]))/(f(log)(lim[1]) - f(log)(lim[0]))*(b - a);
   const X = scale(x, xlog, m.l, width - m.r), Y = scale(y, ylog, height - m.b, m.t);
   const svg = draw('svg', {viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'font-size': 13, 'aria-label': title});
@@ -56,10 +56,10 @@ function frame({width = room(), height = 330, x, y, xlog, ylog, xlabel, ylabel, 
   return {svg, X, Y, x, y};
 }
 
-function line(f, xs, ys, color, dash) {
+function line(f, xs, ys, color, dash, thick = 2) {
   const inside = v => Math.max(f.y[0], Math.min(f.y[1], v));
   f.svg.append(draw('polyline', {points: xs.map((v, i) => `${f.X(v).toFixed(1)},${f.Y(inside(ys[i])).toFixed(1)}`).join(' '),
-    fill: 'none', stroke: color, 'stroke-width': 2, ...(dash ? {'stroke-dasharray': dash} : {})}));
+    fill: 'none', stroke: color, 'stroke-width': thick, ...(dash ? {'stroke-dasharray': dash} : {})}));
 }
 
 const cross = (f, v) => f.svg.append(draw('line', {x1: f.X(v), x2: f.X(v), y1: f.Y(f.y[0]), y2: f.Y(f.y[1]), stroke: 'currentColor', 'stroke-dasharray': '3 3', opacity: .7}));
@@ -67,7 +67,7 @@ const cross = (f, v) => f.svg.append(draw('line', {x1: f.X(v), x2: f.X(v), y1: f
 function legend(rows) {
   const table = el('table', {class: 'table table-sm'}, el('thead', {}, el('tr', {}, ...rows.head.map(h => el('th', {}, h)))));
   table.append(el('tbody', {}, ...rows.body.map(([color, ...cells]) => el('tr', {},
-    el('td', {}, el('span', {style: `color:${color};font-weight:bold`}, '■ '), cells[0]), ...cells.slice(1).map(c => el('td', {}, c))))));
+    el('td', {}, ...(color ? [el('span', {style: `color:${color};font-weight:bold`}, '■ ')] : []), cells[0]), ...cells.slice(1).map(c => el('td', {}, c))))));
   return table;
 }
 
@@ -80,26 +80,26 @@ function shell(inputs, redraw) {
 // 1. One step of every operator: length of the step and ε against the change of a rate.
 export function steps(data) {
   let s;
-  const ask = () => s.update(), percent = v => (v > 0 ? '+' : '') + (100*v).toFixed(1) + ' %';
-  const rate = choice('rate', ['of the groups, given the bases', 'of all tokens'], ask);
+  const ask = () => s.update(), percent = v => (v > 0 ? '+' : '−') + Math.abs(v).toFixed(1) + ' %';
+  const rate = choice('rate', ['of the groups, given the bases', 'of all tokens'], ask), whole = data.steps.at(-1);
   const eps = slider('ε', data.eps, data.eps.indexOf(0.5), v => String(v), ask);
   const step = slider('step', data.steps, data.steps.indexOf(0.1), v => `${v} of the tokens' length`, ask);
   s = shell([rate, eps, step], () => {
     const of = name => data.steps.map((_, i) => {
       const [R, Rc] = data.rates[name][eps.index][i + 1], [R0, Rc0] = data.rates[name][eps.index][0];
-      return rate.index == 0 ? Rc/Rc0 - 1 : R/R0 - 1;
+      return 100*(rate.index == 0 ? Rc/Rc0 - 1 : R/R0 - 1);
     });
     const names = Object.keys(data.rates), lines = names.map(of), all = lines.flat();
-    const lo = Math.max(-1.05, Math.min(-.1, ...all)), hi = Math.min(2, Math.max(.1, ...all)), tick = hi - lo > 1.2 ? .5 : hi - lo > .6 ? .2 : .1;
-    const yticks = []; for (let v = Math.ceil(lo/tick); v*tick <= hi; v++) yticks.push(+(v*tick).toFixed(3));
+    const lo = Math.max(-105, Math.min(-10, ...all)), hi = Math.min(200, Math.max(10, ...all)), tick = hi - lo > 120 ? 50 : hi - lo > 60 ? 20 : 10;
+    const yticks = []; for (let v = Math.ceil(lo/tick); v*tick <= hi; v++) yticks.push(v*tick);
     const f = frame({x: [data.steps[0], data.steps.at(-1)], y: [lo, hi], xlog: true, xticks: [.01, .1, 1], yticks,
-      xlabel: 'length of the step / length of the tokens', ylabel: 'relative change of the rate', title: 'Change of the chosen rate against the length of one step, for every operator'});
+      xlabel: 'length of the step / length of the tokens', ylabel: 'change of the rate (%)', title: 'Change of the chosen rate against the length of one step, for every operator'});
     lines.forEach((l, i) => line(f, data.steps, l, colour(names[i]), i % 2 ? '6 3' : ''));
     cross(f, step.value);
-    return [f.svg, legend({head: ['operator', `change after this step`, 'longest step in this direction'],
+    return [f.svg, legend({head: ['operator', 'change after this step', 'same sign up to a step of'],
       body: names.map((n, i) => {
         const sign = Math.sign(lines[i][0]), last = lines[i].findIndex(v => Math.sign(v) != sign);
-        return [colour(n), n, percent(lines[i][step.index]), last < 0 ? `all, to ${data.steps.at(-1)}` : String(data.steps[last - 1])];
+        return [colour(n), n, percent(lines[i][step.index]), last < 0 ? `${whole} (the longest)` : String(data.steps[last - 1])];
       })})];
   });
   s.update();
@@ -119,6 +119,7 @@ export function maps(data) {
   const digit = choice('picture', data.pictures.map((p, i) => `digit ${p.label}`), ask);
   const layer = slider('layer', range(data.layers), data.layers - 1, v => `${v + 1} of ${data.layers}`, ask);
   const head = slider('head', range(data.heads), 0, v => `${v + 1} of ${data.heads}`, ask);
+  digit.box.querySelector('select').value = 3;   // as in the still picture
   s = shell([digit, layer, head], () => {
     const p = data.pictures[digit.index], g = data.grid, small = room() < 640, S = small ? (room() - 60)/3/g : 26, svg = draw('svg', {viewBox: `0 0 ${3*g*S + 60} ${g*S + 30}`, width: 3*g*S + 60, height: g*S + 30, role: 'img', 'font-size': 13,
       'aria-label': 'A digit, the membership of its tokens in the chosen head, and the head that each token belongs to most'});
@@ -128,9 +129,9 @@ export function maps(data) {
     const of = h => p.maps[layer.value][h], own = i => range(data.heads).reduce((a, h) => of(h)[i] > of(a)[i] ? h : a, 0);
     grid(0, 'scan', i => `rgb(${Array(3).fill(Math.round(p.pixels[i]*255/16)).join(',')})`);
     grid(g*S + 30, (small ? '' : 'membership in ') + `head ${head.value + 1}`, i => palette(of(head.value)[i]/99));
-    grid(2*g*S + 60, small ? 'own head' : 'the head each token belongs to most', i => COLORS[own(i)]);
+    grid(2*g*S + 60, small ? 'largest' : 'head with the largest share', i => COLORS[own(i)]);
     const mean = h => of(h).reduce((a, v) => a + v, 0)/of(h).length/99;
-    return [svg, legend({head: ['head', 'share of this digit\'s tokens', 'tokens that belong to it most'],
+    return [svg, legend({head: ['head', 'share of this digit\'s tokens', 'tokens with their largest share here'],
       body: range(data.heads).map(h => [COLORS[h], String(h + 1), (100*mean(h)).toFixed(0) + ' %', `${range(g*g).filter(i => own(i) == h).length} of ${g*g}`])})];
   });
   s.update();
@@ -178,7 +179,8 @@ export function cost(data) {
 export function verdicts(names) {
   const rows = [...document.querySelectorAll('main table tr')].filter(r => r.querySelector('.verdict'));
   const verdict = r => r.querySelector('.verdict').textContent, section = r => r.closest('section'), paper = r => section(r).querySelector('h3').textContent;
-  const chosen = {paper: 'all', verdict: 'all'}, of = {paper, verdict}, told = el('p', {role: 'status'});
+  const address = new URLSearchParams(location.search), of = {paper, verdict}, told = el('p', {role: 'status'});   // ?verdict=fails can be sent
+  const chosen = {paper: address.get('paper') || 'all', verdict: address.get('verdict') || 'all'};
   const fits = (r, kinds) => kinds.every(k => chosen[k] == 'all' || of[k](r) == chosen[k]), groups = [];
   const update = () => {
     for (const r of rows) r.style.display = fits(r, ['paper', 'verdict']) ? '' : 'none';
@@ -193,7 +195,11 @@ export function verdicts(names) {
   };
   const buttons = (kind, values) => el('div', {class: 'ask choose', role: 'group', 'aria-label': kind}, ...['all', ...values].map(name => {
     const b = el('button', {class: 'btn btn-sm btn-outline-primary', type: 'button'});
-    b.addEventListener('click', () => { chosen[kind] = name; update(); });
+    b.addEventListener('click', () => {
+      chosen[kind] = name;
+      update();
+      history.replaceState(null, '', '?' + new URLSearchParams(chosen) + location.hash);
+    });
     groups.push([kind, name, b]);
     return b;
   }));
@@ -208,9 +214,20 @@ export function instead(name, element) {
   return element;
 }
 
+// The same, and the still picture's caption and anchor go to the figure.
+export function captioned(name, element) {
+  const still = document.querySelector(`.${name} [id^="fig-"]`), figure = el('figure', {class: 'figure d-block'}, instead(name, element));
+  if (still) {
+    figure.id = still.id;
+    still.removeAttribute('id');
+    figure.append(still.querySelector('figcaption'));
+  }
+  return figure;
+}
+
 // 4. Tokens of three groups, moved layer by layer by each operator, with the rates before and after.
 export function moving(data) {
-  let s, pressed = Object.keys(data.operators)[0];
+  let s, timer, pressed = Object.keys(data.operators)[0];
   const ask = () => s.update(), layers = [...Array(data.layers).keys()];
   const buttons = Object.keys(data.operators).map(name => {
     const b = el('button', {class: 'btn btn-sm btn-outline-primary', type: 'button'}, name);
@@ -218,18 +235,30 @@ export function moving(data) {
     return b;
   });
   const layer = slider('layer', layers, 0, v => `${v} of ${data.layers - 1}`, ask);
-  s = shell([{box: el('span', {}, ...buttons)}, layer], () => {
+  const play = el('button', {class: 'btn btn-sm btn-outline-primary', type: 'button'}, '▶ play'), input = layer.box.querySelector('input');
+  play.addEventListener('click', () => {
+    let l = 0;
+    clearInterval(timer);
+    timer = setInterval(() => {
+      input.value = l;
+      input.dispatchEvent(new Event('input'));
+      if (++l == data.layers) clearInterval(timer);
+    }, 250);
+  });
+  s = shell([{box: el('span', {}, ...buttons)}, layer, {box: play}], () => {
     for (const b of buttons) b.classList.toggle('active', b.textContent == pressed);
     const {points, R, Rc} = data.operators[pressed], l = layer.value, side = Math.min(300, room()), reduction = R.map((r, i) => r - Rc[i]);
     const svg = draw('svg', {viewBox: '-125 -125 250 250', width: side, height: side, role: 'img', 'aria-label': `Tokens of three groups after ${l} layers of ${pressed}`});
     points[l].forEach(([x, y], i) => svg.append(draw('circle', {cx: x, cy: -y, r: 3, fill: COLORS[data.labels[i]], opacity: .75})));
     const top = Math.max(...Object.values(data.operators).flatMap(o => o.R)), half = Math.max(280, Math.min(320, room()));
-    const f = frame({width: half, height: 260, x: [0, data.layers - 1], y: [0, top], xticks: [0, 4, 8, 12], yticks: [0, 5, 10, 15, 20],
+    const f = frame({width: half, height: 260, right: 30, x: [0, data.layers - 1], y: [0, top], xticks: [0, 4, 8, 12], yticks: [0, 5, 10, 15, 20],
       xlabel: 'layer', ylabel: 'nats', title: `Rates of the tokens over ${data.layers - 1} layers of ${pressed}`});
-    line(f, layers, R, COLORS[1]); line(f, layers, Rc, COLORS[0], '6 3'); line(f, layers, reduction, 'currentColor');
+    line(f, layers, R, 'currentColor'); line(f, layers, Rc, 'currentColor', '6 3'); line(f, layers, reduction, 'currentColor', '', 4);
+    const end = (v, ...name) => f.svg.append(draw('text', {x: f.X(data.layers - 1) + 5, y: f.Y(v.at(-1)) + 4}, ...name));
+    end(R, 'R'); end(Rc, 'R', draw('tspan', {dy: 3, 'font-size': 10}, 'c')); end(reduction, 'ΔR');
     cross(f, l);
-    return [el('div', {class: 'ask'}, svg, f.svg), legend({head: ['rate', 'in nats', 'at layer 0'], body: [[COLORS[1], 'R, all tokens: large is good', R],
-      [COLORS[0], 'R of each group, summed: small is good', Rc], ['currentColor', 'ΔR, their difference', reduction]].map(([c, k, v]) => [c, k, v[l].toFixed(1), v[0].toFixed(1)])})];
+    return [el('div', {class: 'ask'}, svg, f.svg), legend({head: ['rate (nats)', `after layer ${l}`, 'before'], body: [['R, of all tokens: should grow', R],
+      [el('span', {}, 'R', el('sub', {}, 'c'), ', within the groups: should shrink'), Rc], ['ΔR, their difference: should grow', reduction]].map(([k, v]) => ['', k, v[l].toFixed(1), v[0].toFixed(1)])})];
   });
   s.update();
   return s.box;

@@ -89,6 +89,11 @@ def quiet_html(cell):
 
 # a signature without NoneType and without a row of options that nobody explains; no inherited docstring
 
+def _exported(name):
+    "The source of a class, from the library: one of a running notebook has no file."
+    found = (re.search(rf'(?ms)^class {name}\b.*?(?=^\S|\Z)', p.read_text(encoding='utf-8')) for p in get_config().lib_path.rglob('*.py'))
+    return next((m[0] for m in found if m), '')
+
 class Signature(DocmentText):
     def __init__(self, obj, **kwargs):
         super().__init__(obj, **kwargs)
@@ -96,7 +101,7 @@ class Signature(DocmentText):
             self.dm = docments(obj, full=True, args_kwargs=True)
             self.dm.pop('self', None)
         if hasattr(obj, '_field_defaults'):   # a named tuple takes its fields, not *args and **kwargs
-            said = dict(re.findall(r'(?m)^ +(\w+):[^#\n]*# (.*)$', inspect.getsource(obj)))
+            said = dict(re.findall(r'(?m)^ +(\w+):[^#\n]*# (.*)$', _exported(obj.__name__)))
             self.dm = {name: dict(anno=anno, default=obj._field_defaults.get(name, inspect.Parameter.empty), docment=said.get(name))
                        for name, anno in obj.__annotations__.items()}
 
