@@ -96,7 +96,7 @@ export function steps(data) {
       xlabel: 'length of the step / length of the tokens', ylabel: 'change of the rate (%)', title: 'Change of the chosen rate against the length of one step, for every operator'});
     lines.forEach((l, i) => line(f, data.steps, l, colour(names[i]), i % 2 ? '6 3' : ''));
     cross(f, step.value);
-    return [f.svg, legend({head: ['operator', 'change after this step', 'same sign up to a step of'],
+    return [f.svg, legend({head: ['operator', 'change after this step', 'keeps its sign up to step'],
       body: names.map((n, i) => {
         const sign = Math.sign(lines[i][0]), last = lines[i].findIndex(v => Math.sign(v) != sign);
         return [colour(n), n, percent(lines[i][step.index]), last < 0 ? `${whole} (the longest)` : String(data.steps[last - 1])];
