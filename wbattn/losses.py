@@ -48,9 +48,9 @@ def _gather_rows(*tensors, problem='', distributed=True):
 
 # %% ../nbs/38_losses.ipynb #9a83479e
 class CodingRateLoss(nn.Module):
-    "−R(Z) of each set of unit features, between −m/2·log(1 + d/(m·ε²)) with m = min(n, d) and 0, in nats; their mean."
+    "Mean over sets of unit features of −R(Z), in nats: 0 ≥ −R ≥ −m/2·log(1 + d/(m·ε²)), m = min(n, d)."
     def __init__(self,
-        eps:float=0.5,         # distortion ε (not ε²), > 0; features of unit length have details of about 0.1 to 1
+        eps:float=0.5,         # distortion ε (not ε²), > 0; 0.1 to 1 for features of unit length
         normalize:bool=True,   # scale every feature to unit length
         distributed:bool=True, # of the features of all processes, if there are several
     ):
@@ -108,7 +108,7 @@ def _unit(Z):
 
 # %% ../nbs/38_losses.ipynb #eebc3aa2
 class RateReductionLoss(CodingRateLoss):
-    "−ΔR(Z, Π) = R_c − R of all features (Yu et al. 2020, eq. 8), in nats: between `CodingRateLoss` of them and 0."
+    "−ΔR(Z, Π) = R_c − R of all features (Yu et al. 2020, eq. 8), in nats: `CodingRateLoss` ≤ −ΔR ≤ 0."
     def forward(self,
         Z:Tensor, # features `n d`
         y:Tensor, # class numbers `n`, or memberships `n k` whose rows sum to one; two classes or more
@@ -117,12 +117,12 @@ class RateReductionLoss(CodingRateLoss):
         Z, y = self._gather(_problem(Z, y), Z, y)
         Pi = F.one_hot(y.unique(return_inverse=True)[1]) if y.dim() == 1 else y
         if Pi.shape[1] < 2:
-            raise ValueError('a rate reduction needs two classes or more: that of one is 0, without gradient')
+            raise ValueError('a rate reduction needs two classes or more: that of one is 0')
         return -self._rate(rate_reduction, Z, _wide(Pi))
 
 # %% ../nbs/38_losses.ipynb #8579f0d3
 class SimDINOLoss(CodingRateLoss):
-    "Agreement of a student's crops with a teacher's, and the coding rate of the student's features against collapse."
+    "Agreement of a student's crops with a teacher's, and the student's coding rate against collapse."
     def __init__(self,
         eps:float=0.05**0.5,     # distortion ε (not ε²), > 0
         coeff:float=1.,          # weight of the agreement

@@ -109,7 +109,7 @@ def rate_reduction(
 )->Tensor:          # nats saved `...`
     "Rate reduction ΔR(Z, Π) = R(Z) − R_c(Z, Π) (ToST eq. 1), what MCR² maximises."
     by_group = partition_rate(Z, Pi, eps)
-    _require((Pi.sum(-1) - 1).abs() <= 1e-2, 'each row of Pi must sum to one, or the two rates count different tokens '
+    _require((Pi.sum(-1) - 1).abs() <= 1e-2, 'rows of Pi must sum to one, or the rates count different tokens '
                                              '(partition_rate takes any weights)')
     return coding_rate(Z, eps) - by_group
 
@@ -145,7 +145,7 @@ def variational_rate(
     _check_bases(Z, U)
     if len(U) != Pi.shape[-1]: raise ValueError(f'{len(U)} bases for {Pi.shape[-1]} groups')
     share, w = _groups(Z, Pi)
-    energy = einsum(w, einsum(Z, U, '... n d, k d p -> ... k n p').square(), '... k n, ... k n p -> ... k p')
+    energy = einsum(w, einsum(Z, U, '... n d, k d p -> ... k n p')**2, '... k n, ... k n p -> ... k p')
     return (share*torch.log1p(Z.shape[-1]/eps**2 * energy).sum(-1)).sum(-1) / 2
 
 # %% ../nbs/02_rates.ipynb #7eed6559

@@ -67,7 +67,8 @@ class _Fused(torch.autograd.Function):
     @staticmethod
     def backward(ctx, g):
         once, ctx.once = ctx.once, None
-        if torch.is_grad_enabled() or once is None: return *plain_grad(ctx.plain, ctx.saved_tensors, g), None, None
+        if torch.is_grad_enabled() or once is None:
+            return *plain_grad(ctx.plain, ctx.saved_tensors, g), None, None
         return *torch.autograd.grad(*once, g), None, None
 
 @fast(softmax_attention)
@@ -91,7 +92,7 @@ def cross_covariance_attention(
     sizes:Tensor|None=None,  # how many tokens each row stands for `b n`, ≥ 0
     dropout:float=0.,        # probability that an attention weight is dropped
 )->Tensor:                   # `b h n p`
-    "softmax(q̂ᵀk̂·temp) between channels, applied to each token's value; q̂ and k̂ have unit length over the tokens."
+    "softmax(q̂ᵀk̂·temp) between channels, applied to each token's value; q̂, k̂ have unit length over tokens."
     _check_qkv(q, k, v)
     weight = 1. if sizes is None else check_sizes(sizes, q).sqrt()[:, None, :, None]
     q, k = (F.normalize(widen(t)*weight, dim=2).to(v.dtype) for t in (q, k))
@@ -187,24 +188,25 @@ def no_weight_decay(self:ProjectedAttention)->set[str]:
 
 # %% ../../nbs/10a_attention.ipynb #2fdc2730
 class SoftmaxAttention(ProjectedAttention):
-    "Multi-head softmax attention on PyTorch's fused kernel; equal to `timm.layers.Attention` at equal weights."
+    "Multi-head softmax attention on PyTorch's kernel; equal to `timm.layers.Attention` at equal weights."
     def _mix(self, q, k, v, sizes): return softmax_attention(q, k, v, sizes, dropout=self._dropout)
 
 class XCA(ProjectedAttention):
-    "Cross-covariance attention between channels, linear in tokens; equal to `timm.models.xcit.XCA` at equal weights."
+    "Cross-covariance attention, linear in tokens; equal to `timm.models.xcit.XCA` at equal weights."
     def __init__(self,
         dim:int,          # token width d
         num_heads:int=8,  # h
-        **kwargs,         # qkv_bias, attn_drop, proj_drop and what timm's blocks hand on, as of SoftmaxAttention
+        **kwargs,         # qkv_bias, attn_drop, proj_drop, and what timm's blocks hand on
     ):
         super().__init__(dim, num_heads, **kwargs)
         self.temperature = nn.Parameter(self.qkv.weight.new_ones(num_heads, 1, 1))
 
-    def _mix(self, q, k, v, sizes): return cross_covariance_attention(q, k, v, self.temperature, sizes, self._dropout)
+    def _mix(self, q, k, v, sizes):
+        return cross_covariance_attention(q, k, v, self.temperature, sizes, self._dropout)
 
 # %% ../../nbs/11_crate.ipynb #0444b107
 def subspace_attention(
-    w:Tensor,                # codes of the tokens in each subspace, UᵀZ `b h n p`: query, key and value at once
+    w:Tensor,                # codes of the tokens, UᵀZ `b h n p`: query, key and value at once
     scale:float|None=None,   # factor of the logits; p^-½ unless given
     sizes:Tensor|None=None,  # how many tokens each row stands for `b n`, ≥ 0
     dropout:float=0.,        # probability that an attention weight is dropped
@@ -221,7 +223,7 @@ class MSSA(ProjectedAttention):
         num_heads:int=8,         # h, subspaces
         head_dim:int|None=None,  # p, width of each; dim // num_heads unless given
         qkv_bias:bool=False,     # a bias in the codes; the theory and the published code have none
-        tied:bool=False,         # True: the output matrix is U (theory); False: one of its own, with bias (published)
+        tied:bool=False,         # True: the output map is U (theory); False: its own, with bias (published)
         attn_drop:float=0.,      # dropout of attention weights
         proj_drop:float=0.,      # dropout of the update
         **block,                 # what timm's blocks hand to every attention layer
@@ -259,7 +261,7 @@ def ista_step(
 
 # %% ../../nbs/11_crate.ipynb #12926841
 class ISTA(nn.Module):
-    "One step of sparse coding from a = z, with a learned square dictionary: what CRATE has in place of an MLP."
+    "One step of sparse coding from a = z, in a learned square dictionary: CRATE's second half of a block."
     def __init__(self,
         dim:int,          # token width d
         step:float=0.1,   # step size η, > 0
@@ -280,7 +282,7 @@ def forward(self:ISTA,
 
 # %% ../../nbs/17_cbsa.ipynb #3d2e901f
 class ODL(nn.Module):
-    "Two steps of sparse coding in a wide dictionary, and back by a second one (CRATE-α): stands where an MLP does."
+    "Two steps of sparse coding in a wide dictionary, and back by a second (CRATE-α): in place of an MLP."
     def __init__(self,
         dim:int,          # token width d
         ratio:float=4.,   # atoms of the dictionary, in widths of a token
@@ -291,9 +293,11 @@ class ODL(nn.Module):
         check_option(dim*ratio >= 1 and step > 0 and lam >= 0, 'dim·ratio, step, lam', (dim*ratio, step, lam),
             'at least one atom, step > 0 and lam ≥ 0')
         self.step, self.lam = step, lam
-        self.D, self.D1 = (nn.Parameter(nn.init.kaiming_uniform_(torch.empty(dim, int(dim*ratio)))) for _ in range(2))
+        def dictionary(): return nn.Parameter(nn.init.kaiming_uniform_(torch.empty(dim, int(dim*ratio))))
+        self.D, self.D1 = dictionary(), dictionary()
 
-    def extra_repr(self): return f'dim={self.D.shape[0]}, atoms={self.D.shape[1]}, step={self.step}, lam={self.lam}'
+    def extra_repr(self):
+        return f'dim={self.D.shape[0]}, atoms={self.D.shape[1]}, step={self.step}, lam={self.lam}'
 
 # %% ../../nbs/17_cbsa.ipynb #01d8feec
 @patch
@@ -307,7 +311,7 @@ def forward(self:ODL,
 # %% ../../nbs/18_causal.ipynb #18aa0009
 def _refuse_sizes(sizes):
     if sizes is None: return
-    raise ValueError('a causal operator takes no sizes: a merged row stands for tokens at several positions')
+    raise ValueError('a causal operator takes no sizes: a merged row stands for several positions')
 
 # %% ../../nbs/18_causal.ipynb #8eda26f5
 class _Causal:

@@ -20,7 +20,7 @@ def sketch(
     device:torch.device|str|None=None, # where the result goes; the numbers are the same on every device
     dtype:torch.dtype=torch.float32, # type of the result, drawn in float64
 )->Tensor:                           # Ω `n r`, standard normal
-    "Gaussian sketch whose entry (i, j) depends on (seed, i, j) only, so that it serves any number of tokens."
+    "Gaussian sketch whose entry (i, j) depends on (seed, i, j) only, so that any number of tokens fits."
     if n < 0 or r < 1: raise ValueError(f'a sketch needs n ≥ 0 rows and r ≥ 1 columns, got n={n}, r={r}')
     row, col = (torch.arange(k, dtype=torch.int64, device='cpu') for k in (n, r))
     key = mix64(torch.tensor(seed + 1, dtype=torch.int64, device='cpu'))
@@ -95,8 +95,9 @@ def cholesky_basis(
         Y = Y / Y.norm(dim=-2, keepdim=True).clamp_min(next_to_nothing**0.5)
         G = gram(Y) + eps * torch.eye(Y.shape[-1], dtype=Y.dtype, device=Y.device)
         L, info = torch.linalg.cholesky_ex(G)
-        if info.any(): raise ValueError(f'the Gram matrix of the sketch is not positive definite with eps={eps}: '
-                                        'non-finite input, or dependent columns and too small a ridge')
+        if info.any():
+            raise ValueError(f'the Gram matrix of the sketch is not positive definite with eps={eps}: '
+                             'non-finite input, or dependent columns and too small a ridge')
         return torch.linalg.solve_triangular(L.mT, Y, upper=True, left=False)
 
 # %% ../../nbs/14_basis.ipynb #fc79b731

@@ -26,7 +26,7 @@ def _cells(n, m, like, of=None):
 def grid_pool(
     n:int,                              # tokens
     side:int=8,                         # representatives are side × side
-    grid:tuple[int, int]|None=None,     # rows and columns of the patches; a square if there is one, else one row
+    grid:tuple[int, int]|None=None,     # rows and columns of patches; a square if there is one, else a row
     prefix:int=0,                       # class tokens in front, which no representative averages
     suffix:int=0,                       # tokens at the end, likewise
     like:Tensor=torch.empty(0),         # device and type of the result
@@ -56,7 +56,7 @@ def contract_and_broadcast(
     step_x:Tensor|float=1.,     # s_x, size of the step, `h 1 1`
     sizes:Tensor|None=None,     # how many tokens each row stands for `b n`, ≥ 0
 )->Tensor:                      # `b h n p`
-    "Contract representatives by attention among them and broadcast the result (CBSA; see the page's equation 1)."
+    "Contract representatives by attention among them and broadcast the result (CBSA, eq. 1 of the page)."
     fit = w.dim() == 4 and pool.shape[-2] == w.shape[2]
     check_option(fit, 'shapes', (w.shape, pool.shape), 'codes b h n p and weights n m or b n m')
     with no_autocast(w):
@@ -76,9 +76,9 @@ class CBSA(ProjectedAttention):
         num_heads:int=8,                 # h, subspaces
         head_dim:int|None=None,          # p, width of each; dim // num_heads unless given
         side:int=8,                      # representatives are side × side
-        grid:tuple[int, int]|None=None,  # rows and columns of the patches; a square if there is one, else one row
+        grid:tuple[int, int]|None=None,  # rows and columns of patches; a square if there is one, else a row
         num_prefix_tokens:int=0,         # class tokens in front, which no representative averages
-        num_suffix_tokens:int=0,         # tokens at the end, likewise; 1: what published weights were trained with
+        num_suffix_tokens:int=0,         # tokens at the end, likewise; 1: as in the published training
         qkv_bias:bool=False,             # a bias in the codes; the published code has none
         proj_drop:float=0.,              # dropout of the update
         **block,                         # what timm's blocks hand to every attention layer
@@ -107,7 +107,7 @@ def pool(self:CBSA,
 def forward(self:CBSA,
     x:Tensor,                  # tokens `b n d`
     *,
-    sizes:Tensor|None=None,    # how many tokens each row stands for `b n`, neighbours in order; all 1 unless given
+    sizes:Tensor|None=None,    # how many tokens each row stands for `b n`, in order; all 1 unless given
     pool:Tensor|None=None,     # the sums of their weights `b n m`, for tokens that were no neighbours
     attn_mask:None=None,       # timm's blocks hand it on; any mask is refused
     is_causal:bool=False,      # as well

@@ -22,16 +22,16 @@ def soft_threshold(
     topk:int|None=None,       # keep at most this many of the largest scores, 1 … k; None: no limit
     weights:Tensor|None=None, # how many equal entries each score stands for `... k`, ≥ 0; not with `topk`
 )->Tensor:                    # weights ≥ 0 that sum to one over the last dimension `... k`
-    "Euclidean projection of the last dimension, or its `topk` largest entries, on the simplex (DMSA eqs. 13–14)."
+    "Projection of the last dimension, or its `topk` largest entries, on the simplex (DMSA eqs. 13–14)."
     check_option(s.is_floating_point(), 'scores', s.dtype, 'floating-point numbers')
-    check_option(topk is None or 1 <= topk <= s.shape[-1], 'topk', topk, f'1 … {s.shape[-1]}, the number of scores')
+    check_option(topk is None or 1 <= topk <= s.shape[-1], 'topk', topk, f'1 … {s.shape[-1]} scores')
     v = widen(s)
     v = v - v.detach().amax(-1, keepdim=True)                       # the projection doesn't see a shift
     z, order = v.sort(dim=-1, descending=True, stable=True)
     c = torch.ones_like(z) if weights is None else weights.to(v).expand_as(v).gather(-1, order)
     tau = ((c*z).cumsum(-1) - 1) / c.cumsum(-1).clamp_min(1e-12)    # before any weight: far below
-    q = (v - tau[..., :topk].max(-1, keepdim=True).values).relu()   # of equal ones the first: one support, one gradient
-    if topk is not None: q = q * torch.zeros_like(q).scatter(-1, order[..., :topk], 1.)     # of equal entries, not all
+    q = (v - tau[..., :topk].max(-1, keepdim=True).values).relu()   # the first of equal ones: one gradient
+    if topk is not None: q = q * torch.zeros_like(q).scatter(-1, order[..., :topk], 1.)   # not all equal ones
     return q.to(s.dtype)
 
 # %% ../../nbs/16_dmsa.ipynb #91ef38a8
@@ -82,8 +82,8 @@ def decoupled_attention(
     Pi:Tensor,               # membership `b h n`, ≥ 0
     mask:Tensor|None=None,   # how much of each subspace takes part `b h`; None: all of it
     sizes:Tensor|None=None,  # how many tokens each row stands for `b n`
-)->Tensor:                   # −Π·mask·w/(1 + m) `b h n p`, with m the energy of each masked feature in the group
-    "Token statistics of the codes `mask·w` under a membership given from outside (DMSA eq. 18, Algorithm 1)."
+)->Tensor:                   # −Π·mask·w/(1 + m) `b h n p`, m the energy of a masked feature in its group
+    "Token statistics of the codes `mask·w` under a given membership (DMSA eq. 18, Algorithm 1)."
     _check_codes(w, Pi, mask)
     with no_autocast(w):
         v, Pi = widen(w), widen(Pi)
@@ -147,14 +147,14 @@ def _check_options(num_heads, topk, sparsify, activation):
 
 # %% ../../nbs/16_dmsa.ipynb #3fb852d1
 class DMSA(ProjectedAttention):
-    "Decoupled membership-subspace attention: a learned membership, and subspaces that a threshold switches on and off."
+    "Decoupled membership-subspace attention: a learned membership, subspaces switched on and off."
     parts, sense = 1, -1   # one map; a step is meant to lower the variational rate
     def __init__(self,
         dim:int,                          # token width d; even if `rope`
         num_heads:int=8,                  # K, subspaces; divides dim
-        topk:int|None=None,               # keep at most this many subspaces; None: as many as the threshold leaves
+        topk:int|None=None,               # keep at most so many; None: as many as the threshold leaves
         sparsify:str|None='subspace',     # 'subspace' (DMSA), 'token' (TPUSA), 'both' (TPSUSA) or None
-        activation:str='soft_threshold',  # of the subspaces' gates: or 'sigmoid', 'relu', 'gelu' (Table III)
+        activation:str='soft_threshold',  # of the gates: or 'sigmoid', 'relu', 'gelu' (Table III)
         qkv_bias:bool=False,              # bias of the code map
         proj_drop:float=0.,               # dropout after the output map
         rope:bool=True,                   # rotary positions on the membership's input
@@ -184,7 +184,7 @@ def _gates(self:DMSA, x, sizes, positions):
     s = None if sizes is None else check_sizes(sizes, x).to(scores.dtype).unsqueeze(1)
     Pi = scores.sigmoid() if self.sparsify in ('subspace', None) else soft_threshold(scores, weights=s)
     if self.sparsify in ('token', None): return Pi, None
-    gate = scores.mean(-1) if s is None else (scores*s).sum(-1) / s.sum(-1)      # no product: autocast would round it
+    gate = scores.mean(-1) if s is None else (scores*s).sum(-1) / s.sum(-1)   # autocast rounds products
     if self.activation == 'soft_threshold': return Pi, soft_threshold(gate, self.topk)
     return Pi, _activations[self.activation](gate)
 

@@ -231,7 +231,7 @@ class ECAttention(_Sketched):
         dim:int,                 # token width d
         num_heads:int=8,         # K, subspaces
         head_dim:int|None=None,  # p, dim // num_heads unless given
-        rank:int|None=None,      # sketch columns per head, r ≤ p and K·r ≤ d; unless given 20, or half a head
+        rank:int|None=None,      # sketch columns per head, r ≤ p and K·r ≤ d; None: 20, or half a head
         eps:float=1e-2,          # ridge ε of the bases, ≥ 0
         positive:bool=True,      # keep α and β positive by a softplus
         projection:str='full',   # 'full', or 'diagonal' as in the published pseudocode

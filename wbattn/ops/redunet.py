@@ -34,7 +34,7 @@ def compression_operators(
     Pi:Tensor,      # membership `... n k`, ≥ 0, no group empty
     eps:float=0.5,  # distortion ε (not ε²), > 0
 )->Tensor:          # C, one symmetric matrix for each group `... k d d`
-    "Cʲ = α_j(I + α_jZᵀΠʲZ)⁻¹, α_j = d/n_jε²: the gradient of R_c(Z, Π) is Σ_j γ_j Πʲ Z Cʲ with γ_j = n_j/n."
+    "Cʲ = α_j(I + α_jZᵀΠʲZ)⁻¹, α_j = d/n_jε²: gradient of R_c(Z, Π): Σ_j γ_j Πʲ Z Cʲ, γ_j = n_j/n."
     check_option(Pi.shape[-2:-1] == Z.shape[-2:-1], 'Pi', Pi.shape, f'a membership ... {Z.shape[-2]} k')
     return torch.stack([_ridge_inverse(Z, eps, w) for w in Pi.unbind(-1)], -3)
 
@@ -55,13 +55,13 @@ def _unit(Z, shift):
 
 # %% ../../nbs/10_redunet.ipynb #42d9200e
 class ReduLayer(nn.Module):
-    "One gradient step on the rate reduction, its operators fixed by the labelled features it was built from."
+    "One gradient step on the rate reduction, with operators fixed by the labelled features that built it."
     sense = 1
     def __init__(self,
         eta:float=0.5,   # step size η
         lam:float=500.,  # sharpness λ of the membership, ≥ 0
         eps:float=0.5,   # distortion ε (not ε²), > 0
-        shift:int=0,     # 0: tokens `n d`; 1 or 2: signals `n c t` or images `n c h w` with all their circular shifts
+        shift:int=0,     # 0: tokens `n d`; 1, 2: signals `n c t`, images `n c h w` with all circular shifts
     ):
         super().__init__()
         check_option(shift in (0, 1, 2), 'shift', shift, '0, 1 (signals) or 2 (images)')
@@ -77,12 +77,13 @@ def fit(self:ReduLayer,
 ):
     "Set the operators to those of the labelled features; returns the layer."
     fit = Z.dim() == 2 + self.shift and labels.shape == Z.shape[:1]
-    check_option(fit, 'shapes', (Z.shape, labels.shape), 'features n d, n c t or n c h w by shift, and n labels')
+    check_option(fit, 'shapes', (Z.shape, labels.shape), 'features n d, n c t or n c h w, and n labels')
     classes = labels.unique().tolist()
     check_option(classes == [*range(len(classes))], 'labels', classes, '0 … k−1, none missing')
     V, w, shifts = _rows(widen(Z), self.shift), Z.new_ones(len(Z)), Z[0, 0].numel()
     E = _ridge_inverse(V, self.eps, w, shifts)
-    C = torch.stack([_ridge_inverse(V[..., labels == j, :], self.eps, w[labels == j], shifts) for j in classes])
+    C = torch.stack([_ridge_inverse(V[..., labels == j, :], self.eps, w[labels == j], shifts)
+                     for j in classes])
     if self.shift: E, C = torch.view_as_real(E), torch.view_as_real(C)
     for name, t in (('E', E), ('C', C), ('gamma', labels.bincount().to(V.real.dtype) / len(labels))):
         setattr(self, name, nn.Parameter(t.to(Z.dtype).contiguous()))
@@ -186,7 +187,7 @@ class ReduNet(nn.Module):
         eta:float=0.5,   # step size η
         lam:float=500.,  # sharpness λ of the membership, ≥ 0
         eps:float=0.5,   # distortion ε (not ε²), > 0
-        shift:int=0,     # 0: vectors `n d`; 1 or 2: signals `n c t` or images `n c h w`, equivariant to circular shifts
+        shift:int=0,     # 0: vectors `n d`; 1, 2: signals `n c t`, images `n c h w`, equivariant to shifts
     ):
         super().__init__()
         self.layers = nn.ModuleList(ReduLayer(eta, lam, eps, shift) for _ in range(depth))

@@ -21,7 +21,7 @@ TINY = 1e-24    # smallest energy of a feature
 FLOOR = 1e-8    # added to the size of a group
 
 def _token_statistics(w, temp, total, bias=None, before=(None, None, None)):
-    "Update `b h n p`, Π `b h n`, and the sums over tokens of w², Πw² and Π, as `total` adds them to those `before`"
+    "Update `b h n p`, Π `b h n`, and sums over tokens of w², Πw² and Π, added by `total` to those `before`"
     sq = w.square()
     energy = total(sq, before[0])
     share = (sq / energy.clamp_min(TINY)).sum(-1)
@@ -69,12 +69,12 @@ def tssa_membership(
     temp:Tensor,              # temperature of each head `h`
     sizes:Tensor|None=None,   # how many tokens each row stands for `b n`
 )->Tensor:                    # Π `b h n`, sums to one over heads
-    "How much each token belongs to each head: softmax of its share of the head's energy (ToST eqs. 10, 32–34)."
+    "How much each token belongs to each head: softmax of its share of energy (ToST eqs. 10, 32–34)."
     return _over_all(w, temp, sizes)[1]
 
 # %% ../../nbs/12_tssa.ipynb #e31c01cb
 class TSSA(ProjectedAttention):
-    "Token-statistics self-attention with ToST's published weights: code map, a temperature per head, output map."
+    "Token-statistics self-attention as ToST publishes it: code map, a temperature per head, output map."
     parts, sense = 1, -1   # one map; a step is meant to lower the variational rate
     def __init__(self,
         dim:int,               # token width d
@@ -132,7 +132,7 @@ def decayed_cumsum(
     blocks = F.pad(x, (0, 0, 0, -n % size)).unflatten(-2, (-1, size))      # ... h m size p
     sums = torch.einsum('hij,...hmjp->...hmip', triangle, blocks)
     if n > size:
-        before = F.pad(decayed_cumsum(sums[..., :-1, -1, :], size*rate), (0, 0, 1, 0))     # ends of blocks before
+        before = F.pad(decayed_cumsum(sums[..., :-1, -1, :], size*rate), (0, 0, 1, 0))   # blocks before
         sums = sums + torch.exp2(-rate[:, None]*(1 + ages))[:, None, :, None]*before.unsqueeze(-2)
     return sums.flatten(-3, -2)[..., :n, :]
 
@@ -149,7 +149,7 @@ def check_half_life(
 
 # %% ../../nbs/18_causal.ipynb #18aa0004
 def _causal(w, temp, bias, half_life=None, before=(None, None, None)):
-    "Update `b h n p`, membership `b h n` and the three running sums after the last token, `b h 1 p` and `b h 1 1`"
+    "Update `b h n p`, membership `b h n`, three running sums after the last token, `b h 1 p` and `b h 1 1`"
     rate = None if half_life is None else 1/check_half_life(half_life, w.shape[1]).to(w)
     def total(x, start): return decayed_cumsum(x, rate, start)
     with no_autocast(w): y, Pi, sums = _token_statistics(w, check_codes(w, temp, bias), total, bias, before)
@@ -161,7 +161,7 @@ def causal_token_statistics_attention(
     w:Tensor,                 # codes U_kᵀz of each token, in order `b h n p`
     temp:Tensor,              # temperature of each head `h`
     bias:Tensor|None=None,    # added once to each token's energy share `h n` (ToST eq. 39)
-    half_life:float|list|Tensor|None=None,  # tokens after which one counts half, > 0, of all or each head; None: ∞
+    half_life:float|list|Tensor|None=None,  # tokens until one counts half, > 0, one or one a head; None: ∞
 )->Tensor:                    # `b h n p`; row t depends on tokens 1 … t only
     "Causal token-statistics attention: every statistic is a running sum (ToST eqs. 28, 39)."
     return _causal(widen(w), temp, bias, half_life)[0].to(w.dtype)
@@ -175,7 +175,7 @@ def causal_token_statistics_step(
     energy:Tensor,        # Σw² of the tokens before `b h 1 p`
     grouped:Tensor,       # ΣΠw² of the tokens before `b h 1 p`
     count:Tensor,         # ΣΠ of the tokens before `b h 1 1`
-    half_life:float|list|Tensor|None=None,  # tokens after which one counts half, > 0, of all or each head; None: ∞
+    half_life:float|list|Tensor|None=None,  # tokens until one counts half, > 0, one or one a head; None: ∞
 )->tuple:                 # update of the next tokens `b h n p`; the three sums after the last of them
     "Causal token-statistics attention of the next tokens of a stream, in the precision of its sums."
     y, _, after = _causal(w.to(energy.dtype), temp, bias, half_life, (energy, grouped, count))
@@ -186,22 +186,23 @@ def _start_lives(half_life, num_heads, learned):
     "Half-lives to begin with, a number for each head"
     if half_life == 'ladder':
         half_life = [2.**k for k in range(num_heads - 1)] + [2.**(num_heads - 1) if learned else math.inf]
-    if not isinstance(half_life, (list, tuple)): half_life = [math.inf if half_life is None else half_life]*num_heads
+    if half_life is None: half_life = math.inf
+    if not isinstance(half_life, (list, tuple)): half_life = [half_life]*num_heads
     lives = [float(life) for life in half_life]
     ok = len(lives) == num_heads and all(life > 0 and not (learned and life == math.inf) for life in lives)
-    check_option(ok, 'half_life', half_life, f'numbers > 0, one or {num_heads} of them, finite where they learn')
+    check_option(ok, 'half_life', half_life, f'numbers > 0, one or {num_heads}, finite where they learn')
     return lives
 
 # %% ../../nbs/18_causal.ipynb #d8a07218
 class CausalTSSA(_Causal, TSSA):
-    "Causal token-statistics attention, parallel over a sequence or token by token with a state of constant size."
+    "Causal token-statistics attention, parallel or token by token with a state of constant size."
     def __init__(self,
         dim:int,                   # token width d
         num_heads:int=8,           # K, groups; divides dim
         qkv_bias:bool=False,       # bias of the code map
         proj_drop:float=0.,        # dropout after the output map
         max_len:int|None=1024,     # rows of the table of biases; None: no table, and streams of any length
-        half_life:float|list|str|None=None,  # in tokens, > 0: one, one a head, 'ladder'; None, 'inf': as published
+        half_life:float|list|str|None=None,  # > 0: one, one a head, 'ladder'; None, 'inf': as published
         learned:bool=False,        # do half-lives learn? they start where `half_life` says
         proj_bias:bool=True,       # bias of the output map; the released language models have none
         **block,                   # what timm's blocks hand to every attention layer
@@ -234,7 +235,8 @@ def _read(self:CausalTSSA, x, state=None):
     "Update of the codes of tokens, and the state after them"
     w = self.codes(x)
     if state is None:
-        return causal_token_statistics_attention(w, self.temp, self._biases(0, x.shape[1]), self.half_life), None
+        biases = self._biases(0, x.shape[1])
+        return causal_token_statistics_attention(w, self.temp, biases, self.half_life), None
     *sums, start = state
     end = start + x.shape[1]
     y, sums = causal_token_statistics_step(w, self.temp, self._biases(start, end), *sums, self.half_life)
@@ -271,5 +273,5 @@ def _remembered_rate(w, Pi, half_life, dim):
 def objective(self:CausalTSSA,
     x:Tensor,                  # tokens `b n d`
 )->Tensor:                     # nats `b`
-    "Variational rate of each sample at its own membership (ToST eq. 4, ε = ½), as its last token remembers it."
+    "Variational rate of each sample at its own membership (ToST eq. 4, ε = ½), as its last token sees it."
     return _remembered_rate(self.codes(x), self.membership(x), self.half_life, self.dim)[:, -1]
