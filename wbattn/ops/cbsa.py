@@ -107,7 +107,7 @@ def pool(self:CBSA,
 def forward(self:CBSA,
     x:Tensor,                  # tokens `b n d`
     *,
-    sizes:Tensor|None=None,    # how many tokens each row stands for `b n`, in order; all 1 unless given
+    sizes:Tensor|None=None,    # how many neighbours in order each row stands for `b n`; all 1 unless given
     pool:Tensor|None=None,     # the sums of their weights `b n m`, for tokens that were no neighbours
     attn_mask:None=None,       # timm's blocks hand it on; any mask is refused
     is_causal:bool=False,      # as well

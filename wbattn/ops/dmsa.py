@@ -22,7 +22,7 @@ def soft_threshold(
     topk:int|None=None,       # keep at most this many of the largest scores, 1 … k; None: no limit
     weights:Tensor|None=None, # how many equal entries each score stands for `... k`, ≥ 0; not with `topk`
 )->Tensor:                    # weights ≥ 0 that sum to one over the last dimension `... k`
-    "Projection of the last dimension, or its `topk` largest entries, on the simplex (DMSA eqs. 13–14)."
+    "Euclidean projection of the last dimension, or its `topk` largest, on the simplex (DMSA eqs. 13–14)."
     check_option(s.is_floating_point(), 'scores', s.dtype, 'floating-point numbers')
     check_option(topk is None or 1 <= topk <= s.shape[-1], 'topk', topk, f'1 … {s.shape[-1]} scores')
     v = widen(s)
@@ -152,7 +152,7 @@ class DMSA(ProjectedAttention):
     def __init__(self,
         dim:int,                          # token width d; even if `rope`
         num_heads:int=8,                  # K, subspaces; divides dim
-        topk:int|None=None,               # keep at most so many; None: as many as the threshold leaves
+        topk:int|None=None,               # subspaces to keep at most; None: what the threshold leaves
         sparsify:str|None='subspace',     # 'subspace' (DMSA), 'token' (TPUSA), 'both' (TPSUSA) or None
         activation:str='soft_threshold',  # of the gates: or 'sigmoid', 'relu', 'gelu' (Table III)
         qkv_bias:bool=False,              # bias of the code map
@@ -184,7 +184,7 @@ def _gates(self:DMSA, x, sizes, positions):
     s = None if sizes is None else check_sizes(sizes, x).to(scores.dtype).unsqueeze(1)
     Pi = scores.sigmoid() if self.sparsify in ('subspace', None) else soft_threshold(scores, weights=s)
     if self.sparsify in ('token', None): return Pi, None
-    gate = scores.mean(-1) if s is None else (scores*s).sum(-1) / s.sum(-1)   # autocast rounds products
+    gate = scores.mean(-1) if s is None else (scores*s).sum(-1) / s.sum(-1)   # no matmul: autocast rounds it
     if self.activation == 'soft_threshold': return Pi, soft_threshold(gate, self.topk)
     return Pi, _activations[self.activation](gate)
 

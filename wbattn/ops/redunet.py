@@ -34,7 +34,7 @@ def compression_operators(
     Pi:Tensor,      # membership `... n k`, ≥ 0, no group empty
     eps:float=0.5,  # distortion ε (not ε²), > 0
 )->Tensor:          # C, one symmetric matrix for each group `... k d d`
-    "Cʲ = α_j(I + α_jZᵀΠʲZ)⁻¹, α_j = d/n_jε²: gradient of R_c(Z, Π): Σ_j γ_j Πʲ Z Cʲ, γ_j = n_j/n."
+    "Cʲ = α_j(I + α_jZᵀΠʲZ)⁻¹, α_j = d/n_jε²; the gradient of R_c(Z, Π) is Σ_j γ_j Πʲ Z Cʲ, γ_j = n_j/n."
     check_option(Pi.shape[-2:-1] == Z.shape[-2:-1], 'Pi', Pi.shape, f'a membership ... {Z.shape[-2]} k')
     return torch.stack([_ridge_inverse(Z, eps, w) for w in Pi.unbind(-1)], -3)
 

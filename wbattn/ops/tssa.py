@@ -69,7 +69,7 @@ def tssa_membership(
     temp:Tensor,              # temperature of each head `h`
     sizes:Tensor|None=None,   # how many tokens each row stands for `b n`
 )->Tensor:                    # Π `b h n`, sums to one over heads
-    "How much each token belongs to each head: softmax of its share of energy (ToST eqs. 10, 32–34)."
+    "Membership of each token in each head: softmax of its share of the head's energy (ToST eqs. 10, 32–34)."
     return _over_all(w, temp, sizes)[1]
 
 # %% ../../nbs/12_tssa.ipynb #e31c01cb
@@ -161,7 +161,7 @@ def causal_token_statistics_attention(
     w:Tensor,                 # codes U_kᵀz of each token, in order `b h n p`
     temp:Tensor,              # temperature of each head `h`
     bias:Tensor|None=None,    # added once to each token's energy share `h n` (ToST eq. 39)
-    half_life:float|list|Tensor|None=None,  # tokens until one counts half, > 0, one or one a head; None: ∞
+    half_life:float|list|Tensor|None=None,  # tokens until one counts half, > 0: one, or one a head; None: ∞
 )->Tensor:                    # `b h n p`; row t depends on tokens 1 … t only
     "Causal token-statistics attention: every statistic is a running sum (ToST eqs. 28, 39)."
     return _causal(widen(w), temp, bias, half_life)[0].to(w.dtype)
@@ -175,7 +175,7 @@ def causal_token_statistics_step(
     energy:Tensor,        # Σw² of the tokens before `b h 1 p`
     grouped:Tensor,       # ΣΠw² of the tokens before `b h 1 p`
     count:Tensor,         # ΣΠ of the tokens before `b h 1 1`
-    half_life:float|list|Tensor|None=None,  # tokens until one counts half, > 0, one or one a head; None: ∞
+    half_life:float|list|Tensor|None=None,  # tokens until one counts half, > 0: one, or one a head; None: ∞
 )->tuple:                 # update of the next tokens `b h n p`; the three sums after the last of them
     "Causal token-statistics attention of the next tokens of a stream, in the precision of its sums."
     y, _, after = _causal(w.to(energy.dtype), temp, bias, half_life, (energy, grouped, count))
