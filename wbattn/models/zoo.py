@@ -23,6 +23,23 @@ from ..forms import use
 from ..numerics import known
 from .transformer import WhiteBoxTransformer
 
+# %% ../../nbs/32_models.ipynb #dd0248fb
+@contextmanager
+def count_flops(): # for a `with` block; `get_total_flops()` tells
+    "Count all matrix products, also those that PyTorch's counter doesn't see in place or in fused attention."
+    with use('plain'), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter: yield counter
+
+# %% ../../nbs/32_models.ipynb #ab529661
+def macs(
+    model:nn.Module,              # in evaluation mode; on the meta device it costs nothing
+    img_size:int|tuple|None=None, # None: the model's nominal size
+)->int:                           # of one image
+    "Multiply-adds of matrix products and convolutions in a forward pass."
+    size = to_2tuple(img_size or model.patch_embed.img_size)
+    x = torch.empty(1, model.in_chans, *size, device=next(model.parameters()).device)
+    with count_flops() as counter, torch.no_grad(): model(x)
+    return counter.get_total_flops() // 2
+
 # %% ../../nbs/32_models.ipynb #a70cb3fa
 _frame = dict(mlp='mlp', init_values=1.)
 _biased = dict(op=dict(qkv_bias=True), **_frame)
@@ -176,23 +193,6 @@ def build_args(
 )->dict:             # arguments that make it again
     "What a model was asked to be, as it is now."
     return model._model_args | get_model_args(model)
-
-# %% ../../nbs/32_models.ipynb #dd0248fb
-@contextmanager
-def count_flops(): # for a `with` block; `get_total_flops()` tells
-    "Count all matrix products, also those that PyTorch's counter doesn't see in place or in fused attention."
-    with use('plain'), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter: yield counter
-
-# %% ../../nbs/32_models.ipynb #ab529661
-def macs(
-    model:nn.Module,              # in evaluation mode; on the meta device it costs nothing
-    img_size:int|tuple|None=None, # None: the model's nominal size
-)->int:                           # of one image
-    "Multiply-adds of matrix products and convolutions in a forward pass."
-    size = to_2tuple(img_size or model.patch_embed.img_size)
-    x = torch.empty(1, model.in_chans, *size, device=next(model.parameters()).device)
-    with count_flops() as counter, torch.no_grad(): model(x)
-    return counter.get_total_flops() // 2
 
 # %% ../../nbs/32_models.ipynb #e76abcee
 def memory_estimate(
