@@ -52,7 +52,7 @@ def _read(Q, w, sizes):
 def contract_and_broadcast(
     w:Tensor,                   # codes of the tokens in each subspace `b h n p`
     pool:Tensor,                # weights of the representatives `n m`, or for each sample `b n m`
-    step_rep:Tensor|float=1.,   # s_r, how far representatives move towards what they read, `h 1 1`
+    step_rep:Tensor|float=1.,   # s_r, how much of what they read is added to representatives `h 1 1`
     step_x:Tensor|float=1.,     # s_x, size of the step, `h 1 1`
     sizes:Tensor|None=None,     # how many tokens each row stands for `b n`, ≥ 0
 )->Tensor:                      # `b h n p`
