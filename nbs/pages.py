@@ -78,6 +78,10 @@ class drop_orphans(Processor):
             kept.append(c)
         self.nb.cells[:] = kept[::-1]
 
+def close_source(cell):
+    "Exported source is folded until asked for; nbdev shows it."
+    if cell.cell_type == 'code': cell.source = cell.source.replace('#| code-fold: show\n', '#| code-fold: true\n')
+
 def quiet_html(cell):
     "Quarto loads two libraries from elsewhere for an output in HTML: tables are shown as Markdown, styles go."
     for o in list(cell.get('outputs', [])):
