@@ -79,8 +79,10 @@ class drop_orphans(Processor):
         self.nb.cells[:] = kept[::-1]
 
 def close_source(cell):
-    "Exported source is folded until asked for; nbdev shows it."
-    if cell.cell_type == 'code': cell.source = cell.source.replace('#| code-fold: show\n', '#| code-fold: true\n')
+    "Exported source is folded until asked for, under the names that it defines; nbdev shows it under one title."
+    if cell.cell_type != 'code' or '#| code-fold: show\n' not in cell.source: return
+    names = ', '.join(re.findall(r'(?m)^(?:def|class) (\w+)', cell.source))
+    cell.source = cell.source.replace('#| code-fold: show\n', '#| code-fold: true\n').replace('"Exported source"', f'"Source of {names}"' if names else '"Source"')
 
 def quiet_html(cell):
     "Quarto loads two libraries from elsewhere for an output in HTML: tables are shown as Markdown, styles go."
