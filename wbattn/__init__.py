@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from wbattn.data import (cifar_dls, digits_dls, folder_dls, get_dls, imagenet_dls, listops_dls, scenes_dls,
         text_dls)
     from wbattn.train.learner import wb_learner
-    from wbattn.look import (cls_attention_maps, explain, layer_rates, layer_spectra, membership_maps, step_sizes,
-        subspace_coherence)
+    from wbattn.look import (ablate, cls_attention_maps, explain, layer_rates, layer_spectra, membership_maps,
+        step_sizes, subspace_coherence, without_attention)
     from wbattn.run import (wbattn_bench, wbattn_eval, wbattn_experiment, wbattn_explain, wbattn_generate,
         wbattn_predict, wbattn_train)
     from wbattn.run.predict import generate

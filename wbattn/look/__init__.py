@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from typing import NamedTuple
 from ..models.maps import Segmenter
 from ..numerics import check_option
+from .ablation import ablate, without_attention
 from .measure import (QUANTITIES, RECORDS, MissingQuantity, RecordLayers, attention_kinds,
     attention_layers, cls_attention, lacks, layer_rates, layer_sparsity, layer_spectra, memberships, model_name,
     operators, run_model, step_sizes, subspace_coherence)
