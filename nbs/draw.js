@@ -70,29 +70,17 @@ export function forward(weights, constants, pixels) {
     const few = product(transpose(U), S.map(r => r.slice(0, 2)));
     const A = range(heads).map(h => part(codes, h)), C = A.map((a, h) => projected(a, few.slice(h*width, h*width + width)));
     const Pi = Z.map((_, t) => softmax(C.map(c => dot(c[t], c[t])/(2*eta))));
-    maps.push(range(heads).map(h => Pi.map(p => p[h])));
+    maps.push(range(heads).map(h => Pi.slice(1).map(p => p[h])));       // of the 16 patches
     const outside = Z.map((_, t) => range(heads).flatMap(h => A[h][t].map((a, i) => Pi[t][h]*(a - C[h][t][i]))));
     return sum(sum(Z, projected(Z, S), -1).map(r => r.map(v => alpha*v)), product(outside, transpose(U)), -beta);
-  }
-
-  function classAttention(x, name) {  // the class token, first, reads the others
-    const y = norm(x, name + '.norm1'), [q, k, v] = ['q', 'k', 'v'].map(p => linear(p == 'q' ? y.slice(0, 1) : y, `${name}.attn.${p}`));
-    const read = range(heads).flatMap(h => { const [Q, K, V] = [q, k, v].map(m => part(m, h)), a = softmax(K.map(r => dot(r, Q[0])/Math.sqrt(width)));
-      return transpose(V).map(c => dot(c, a)); });
-    const g1 = vector(name + '.gamma1'), g2 = vector(name + '.gamma2');
-    y[0] = linear([read], name + '.attn.proj')[0];
-    x = norm(sum(x, y.map(r => r.map((t, i) => t*g1[i]))), name + '.norm2');
-    const m = linear(linear(x.slice(0, 1), name + '.mlp.fc1').map(r => r.map(gelu)), name + '.mlp.fc2')[0];
-    return x.map((r, t) => r.map((u, i) => u + (t ? u : m[i]*g2[i])));
   }
 
   let x = [pixels.map(v => (v/16 - constants.mean)/constants.std)];
   x = convolution(x, 8, 1, 'patch_embed.proj.0').map(c => c.map(gelu));
   x = convolution(x, 8, 1, 'patch_embed.proj.2').map(c => c.map(gelu));
   x = sum(transpose(convolution(x, 8, 2, 'patch_embed.proj.4')), constants.positions);
+  x = [[...vector('cls_token')], ...x];          // the class token, first, goes through all blocks
   for (const i of range(4)) x = sum(x, eca(norm(x, `blocks.${i}.norm1`), `blocks.${i}.attn`, constants.omega[i]));
-  x = [[...vector('cls_token')], ...x];
-  for (const i of range(2)) x = classAttention(x, `cls_attn_blocks.${i}`);
   return {logits: linear(norm(x.slice(0, 1), 'norm'), 'head')[0], maps};
 }
 

@@ -9,13 +9,14 @@ __all__ = ['STUDIES', 'CompressOnly', 'RedrawnECA', 'CholeskyECA', 'Study', 'fin
 import contextlib, io, json
 import numpy as np, pandas as pd, torch
 import torch.nn.functional as F
+from torch import nn
 from itertools import product
 from pathlib import Path
 from scipy.stats import t as student_t
 from typing import Callable, NamedTuple
 from fastai.callback.core import Callback
 from fastai.torch_core import set_seed
-from .look import layer_rates, operators
+from .look import layer_rates, operators, without_attention
 from .models.transformer import attn_layers
 from .numerics import known, no_autocast, widen
 from .ops.basis import sketch
@@ -103,7 +104,25 @@ class RawTSSA(TSSA):
     def _raw(self, w): return (w.float().square().sum(-1)*self.temp).softmax(1).to(w.dtype)
     def _mix(self, w, sizes): return decoupled_attention(w, self._raw(w), None, sizes)
 
-attn_layers.update(CompressOnly=CompressOnly, RedrawnECA=RedrawnECA, CholeskyECA=CholeskyECA, RawTSSA=RawTSSA)
+# %% ../nbs/81b_studies.ipynb #81bnone2
+class NoAttention(nn.Module):
+    "An operator whose update is zero: what its model learns, it learns without attention."
+    def __init__(self,
+        dim:int,       # token width d
+        num_heads:int, # of the block, without use here
+    ):
+        super().__init__()
+        self.dim, self.num_heads = dim, num_heads
+
+    def forward(self,
+        x,          # tokens `b n d`
+        sizes=None, # how many tokens each row stands for, without effect here
+    ):              # `b n d`
+        "Nothing for every token."
+        return torch.zeros_like(x)
+
+attn_layers.update(CompressOnly=CompressOnly, RedrawnECA=RedrawnECA, CholeskyECA=CholeskyECA, RawTSSA=RawTSSA,
+                   NoAttention=NoAttention)
 
 # %% ../nbs/81b_studies.ipynb #86479efe
 class Sizes(NamedTuple):
@@ -124,8 +143,8 @@ def sizes_for(
     "The sizes for a data set."
     if data == 'digits':
         own = dict(eca=dict(rank=2), vit=dict(patch_size=2, embed_dim=96, depth=4, num_heads=4))
-        equal = {'ECA, 8 blocks': ('eca', dict(depth=8)), 'ECA, width 136': ('eca', dict(embed_dim=136))}
-        return Sizes('wb_{}_digits_patch2_8', dict(vit='vit_tiny_patch16_224'), 8, {}, own, equal, 8, (1, 2, 4, 16), 8)
+        equal = {'ECA, 8 blocks': ('eca', dict(depth=8)), 'ECA, width 208': ('eca', dict(embed_dim=208))}
+        return Sizes('wb_{}_digits_patch2_8', dict(vit='vit_tiny_patch16_224'), 8, {}, own, equal, 16, (1, 2, 4, 16), 8)
     size = get_recipe(data).data.get('img_size', 64 if data == 'scenes' else 224)
     archs = dict(xcit='wb_xcit_small_nolpi_patch16_224', vit='vit_small_patch16_224', eca_base='wb_eca_base_patch16_224')
     patches, rank = dict(patch_size=16 if size > 64 else size//16), dict(rank=20)
@@ -193,6 +212,7 @@ STUDIES |= dict(
     families=Study('no paper', "How do all families compare under one budget?",
         lambda s: {'ECA': _eca(), 'ToST': _tost(), 'DMST': _dmst(), 'CRATE': ('crate', {}), 'CBT': ('cbt', {}),
                    'CRATE-α': ('crate_alpha', {}), 'XCiT': ('xcit', {}), 'softmax': _tost(attn='softmax'),
+                   'no attention': _tost(attn='NoAttention'),
                    'softmax, linear stem': _tost(attn='softmax', stem='linear', extra_convs=0), "timm's ViT": ('vit', {})}))
 
 # %% ../nbs/81b_studies.ipynb #e2fec24b
@@ -218,11 +238,14 @@ class _Measure(Callback):
     def before_fit(self): set_seed(self.seed)
     def after_fit(self):
         x, model = self.dls.valid.one_batch()[0][:64], self.model
-        a, b = (predictions(model, self.dls.loaders[-1])['top'][:, 0] for _ in range(2))
+        test = self.dls.loaders[-1]
+        a, b = (predictions(model, test)['top'][:, 0] for _ in range(2))
+        with without_attention(model): off = predictions(model, test)
+        off_right = int((off['top'][:, 0] == off['y']).sum())
         rates = layer_rates(model, x, what=['R', 'Rc'], after=False)
         rates |= layer_rates(model, x, what=['objective'], where='stream')
         counts = [(o.calls, o.failures) for o in operators(model) if hasattr(o, 'failures')]
-        self.found = {k: json.dumps(np.round(v, 4).tolist()) for k, v in rates.items()} | dict(changed=int((a != b).sum()))
+        self.found = {k: json.dumps(np.round(v, 4).tolist()) for k, v in rates.items()} | dict(changed=int((a != b).sum()), off_right=off_right)
         self.found |= zip(('cholesky_calls', 'cholesky_failures'), map(sum, zip(*counts)))
 
 def _step_sizes(file):
@@ -234,7 +257,7 @@ def _step_sizes(file):
 
 # %% ../nbs/81b_studies.ipynb #594a906c
 _lists = 'alpha', 'beta', 'R', 'Rc', 'entering', 'leaving', 'history'
-COLUMNS = ['variant', 'seed', 'test_right', 'test_images', 'test_cross_entropy', 'valid_right', 'valid_images',
+COLUMNS = ['variant', 'seed', 'test_right', 'off_right', 'test_images', 'test_cross_entropy', 'valid_right', 'valid_images',
            'valid_cross_entropy', 'params', 'epochs', 'seconds', 'cpu_seconds', 'changed', 'cholesky_calls',
            'cholesky_failures', 'failed', *_lists, 'date', 'device', 'torch', 'wbattn', 'command', 'spec']
 
@@ -246,7 +269,8 @@ def read_results(
     df = pd.read_csv(path, converters=dict.fromkeys(_lists, read_list), dtype=dict(failed=str)).fillna(dict(failed=''))
     part = 'test' if df.test_images.notna().any() else 'valid'
     accuracy = 100*df[f'{part}_right']/df[f'{part}_images']
-    return df.assign(accuracy=accuracy, cross_entropy=df[f'{part}_cross_entropy'])
+    off = 100*df.off_right/df[f'{part}_images']
+    return df.assign(accuracy=accuracy, off=off, cross_entropy=df[f'{part}_cross_entropy'])
 
 # %% ../nbs/81b_studies.ipynb #ece05184
 def _train(o, spec, recipe, seed, folder):
@@ -339,6 +363,7 @@ def summarize(
     runs = df.groupby('variant', sort=False)
     return pd.DataFrame({'parameters': runs.params.first().map('{:,}'.format),
                          'accuracy (%)': runs.accuracy.agg(mean_sd, 2),
+                         'attention off (%)': runs.off.mean().map('{:.1f}'.format),
                          'cross-entropy (nats)': runs.cross_entropy.agg(mean_sd, 3),
                          'CPU time (s)': runs.cpu_seconds.mean().map('{:.0f}'.format), 'seeds': runs.size()})
 

@@ -79,7 +79,7 @@ imagenet_sizes = dict(
 
 # %% ../../nbs/32_models.ipynb #92121dcf
 _digits = dict(num_classes=10, input_size=(1, 8, 8), crop_pct=1., mean=(0.3053,), std=(0.3761,))
-_small = partial(_size, img_size=8, patch_size=2, extra_convs=2, data=_digits)
+_small = partial(_size, img_size=8, patch_size=2, extra_convs=2, cls_attn_layers=0, data=_digits)
 digits_sizes = dict(
     eca_digits_patch2_8=_small(96, 4, 4, op=dict(rank=2)),
     eca_digits_patch1_8=_small(64, 6, 4, op=dict(rank=8), patch_size=1),
