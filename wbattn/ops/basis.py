@@ -40,7 +40,7 @@ def cached_sketch(
 )->Tensor:                           # Ω `n r`, a view: don't write to it
     "The same Ω as a sketch, drawn once per (r, seed, device, dtype) and grown in steps of 256 rows."
     key = (r, seed, device, dtype)
-    rows = _sketches.get(key)
+    rows = None if torch.jit.is_tracing() else _sketches.get(key) # a trace draws Ω itself: each has the same graph
     if rows is None or len(rows) < n:
         with torch.inference_mode(False): rows = sketch(-(-max(n, 1) // 256) * 256, r, seed, device, dtype)
         if type(rows) is Tensor and not torch._C._are_functorch_transforms_active(): _sketches[key] = rows
