@@ -13,13 +13,13 @@ from functools import cached_property, partial
 from importlib.resources import files
 from pathlib import Path
 from torch import Tensor
-from fastai.data.core import TfmdDL
 from fastai.data.transforms import get_files
 from fastai.losses import CrossEntropyLossFlat
+from fastai.torch_core import TitledStr
 from fastcore.basics import listify
 from fastcore.meta import delegates
 from ..numerics import check_option, known, splitmix64
-from .loaders import Loaders, Task, as_loaders, dataset
+from .loaders import Loaders, TableDL, Task, as_loaders, dataset
 
 # %% ../../nbs/48b_text.ipynb #643580cc
 def text_record(
@@ -194,10 +194,18 @@ class TextBlocks:
         self.n = last//block_size - (moves and last >= 2*block_size) # the cuts move within one block
         self.room = last - self.n*block_size + 1  # places where the first block may begin
     def __len__(self): return self.n
+    @property
+    def items(self): return range(self.n) # numbers of the blocks
     def __getitem__(self, i):
         start = i*self.block_size + self.shift
         ids = torch.from_numpy(self.tokens[start:start + self.block_size + 1].astype(np.int64))
         return ids[:-1], ids[1:]
+    def decode(self,
+        o,        # ids of one or more texts, each `n`
+        full=True # of fastai's
+    )->tuple:
+        "The texts that they stand for."
+        return tuple(TitledStr(self.vocab.decode(ids)) for ids in o)
     def new_empty(self):
         "No blocks, as `export` stores them."
         res = copy(self)
@@ -205,7 +213,7 @@ class TextBlocks:
         return res
 
 # %% ../../nbs/48b_text.ipynb #1645eddd
-class TextDL(TfmdDL):
+class TextDL(TableDL):
     "Blocks of a text, in an order that the loader's generator decides."
     def get_idxs(self)->list:
         "Numbers of the epoch's blocks, in order."
