@@ -23,7 +23,7 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, g):
-        g = g.contiguous()
+        g = g.clone(memory_format=torch.contiguous_format)      # what arrives is not ours to change
         dist.all_reduce(g)
         return g[dist.get_rank()]
 
@@ -68,6 +68,8 @@ class CodingRateLoss(nn.Module):
 # %% ../nbs/38_losses.ipynb #01f5f042
 def _problem(Z, y=None):
     "What is wrong with features `… n d`, and with targets `n` or `n k` for features `n d`; else nothing"
+    if not isinstance(Z, Tensor): return f'features must be a tensor, got {type(Z).__name__}'
+    if y is not None and not isinstance(y, Tensor): return f'targets must be a tensor, got {type(y).__name__}'
     if Z.dim() < 2 or y is not None and Z.dim() > 2 or not Z.is_floating_point():
         return f"features must be floating-point {'' if y is not None else '… '}n d, got {Z.dtype} of shape {tuple(Z.shape)}"
     if y is None: return ''
