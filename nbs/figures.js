@@ -178,7 +178,7 @@ export function cost(data) {
 // Buttons that show the claims of one paper, of one verdict, or all; papers that have none of them step back.
 export function verdicts(names) {
   const rows = [...document.querySelectorAll('main table tr')].filter(r => r.querySelector('.verdict'));
-  const verdict = r => r.querySelector('.verdict').textContent, section = r => r.closest('section'), paper = r => section(r).querySelector('h3').textContent;
+  const verdict = r => r.querySelector('.verdict').textContent.replaceAll('’', "'"), section = r => r.closest('section'), paper = r => section(r).querySelector('h3').textContent;
   const address = new URLSearchParams(location.search), of = {paper, verdict}, told = el('p', {role: 'status'});   // ?verdict=fails can be sent
   const chosen = {paper: address.get('paper') || 'all', verdict: address.get('verdict') || 'all'};
   const fits = (r, kinds) => kinds.every(k => chosen[k] == 'all' || of[k](r) == chosen[k]), groups = [];

@@ -245,7 +245,8 @@ class _Measure(Callback):
         rates = layer_rates(model, x, what=['R', 'Rc'], after=False)
         rates |= layer_rates(model, x, what=['objective'], where='stream')
         counts = [(o.calls, o.failures) for o in operators(model) if hasattr(o, 'failures')]
-        self.found = {k: json.dumps(np.round(v, 4).tolist()) for k, v in rates.items()} | dict(changed=int((a != b).sum()), off_right=off_right)
+        self.found = {k: json.dumps(np.round(v, 4).tolist()) for k, v in rates.items()}
+        self.found |= dict(changed=int((a != b).sum()), off_right=off_right)
         self.found |= zip(('cholesky_calls', 'cholesky_failures'), map(sum, zip(*counts)))
 
 def _step_sizes(file):
@@ -267,6 +268,7 @@ def read_results(
     "The results of a study, with accuracy (%) and cross-entropy (nats) of the test part, or of validation without one."
     def read_list(s): return json.loads(s) if s else None
     df = pd.read_csv(path, converters=dict.fromkeys(_lists, read_list), dtype=dict(failed=str)).fillna(dict(failed=''))
+    if 'off_right' not in df: df['off_right'] = np.nan                      # recorded before attention was taken away
     part = 'test' if df.test_images.notna().any() else 'valid'
     accuracy = 100*df[f'{part}_right']/df[f'{part}_images']
     off = 100*df.off_right/df[f'{part}_images']
@@ -361,11 +363,12 @@ def summarize(
     "Mean ± standard deviation over seeds."
     def mean_sd(v, digits): return f'{v.mean():.{digits}f} ± {v.std():.{digits}f}'.removesuffix(' ± nan')
     runs = df.groupby('variant', sort=False)
-    return pd.DataFrame({'parameters': runs.params.first().map('{:,}'.format),
-                         'accuracy (%)': runs.accuracy.agg(mean_sd, 2),
-                         'attention off (%)': runs.off.mean().map('{:.1f}'.format),
-                         'cross-entropy (nats)': runs.cross_entropy.agg(mean_sd, 3),
-                         'CPU time (s)': runs.cpu_seconds.mean().map('{:.0f}'.format), 'seeds': runs.size()})
+    table = pd.DataFrame({'parameters': runs.params.first().map('{:,}'.format),
+                          'accuracy (%)': runs.accuracy.agg(mean_sd, 2),
+                          'attention off (%)': runs.off.mean().map('{:.1f}'.format),
+                          'cross-entropy (nats)': runs.cross_entropy.agg(mean_sd, 3),
+                          'CPU time (s)': runs.cpu_seconds.mean().map('{:.0f}'.format), 'seeds': runs.size()})
+    return table if df.off.notna().any() else table.drop(columns='attention off (%)')
 
 # %% ../nbs/81b_studies.ipynb #7ded8b46
 def findings(
