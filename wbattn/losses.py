@@ -23,7 +23,7 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, g):
-        g = g.contiguous()
+        g = g.clone(memory_format=torch.contiguous_format)      # what arrives is not ours to change
         dist.all_reduce(g)
         return g[dist.get_rank()]
 
@@ -68,6 +68,8 @@ class CodingRateLoss(nn.Module):
 # %% ../nbs/38_losses.ipynb #01f5f042
 def _problem(Z, y=None):
     "What is wrong with features `… n d`, and with targets `n` or `n k` for features `n d`; else nothing"
+    if not isinstance(Z, Tensor): return f'features must be a tensor, got {type(Z).__name__}'
+    if y is not None and not isinstance(y, Tensor): return f'targets must be a tensor, got {type(y).__name__}'
     if Z.dim() < 2 or y is not None and Z.dim() > 2 or not Z.is_floating_point():
         return f"features must be floating-point {'' if y is not None else '… '}n d, got {Z.dtype} of shape {tuple(Z.shape)}"
     if y is None: return ''
@@ -111,13 +113,13 @@ class RateReductionLoss(CodingRateLoss):
     "−ΔR(Z, Π) = R_c − R of all features (Yu et al. 2020, eq. 8), in nats: `CodingRateLoss` ≤ −ΔR ≤ 0."
     def forward(self,
         Z:Tensor, # features `n d`
-        y:Tensor, # class numbers `n`, or memberships `n k` whose rows sum to one; two classes or more
+        y:Tensor, # class numbers `n`, or memberships `n k` whose rows sum to one; of one class the loss is 0
     )->Tensor:    # one number, at least float32
         "Minus the rate reduction of the features."
-        Z, y = self._gather(_problem(Z, y), Z, y)
+        Z, y = _gather_rows(Z, y, problem=_problem(Z, y), distributed=self.distributed)
+        if not len(Z): raise ValueError('a rate needs two features or more, got 0')
         Pi = F.one_hot(y.unique(return_inverse=True)[1]) if y.dim() == 1 else y
-        if Pi.shape[1] < 2:
-            raise ValueError('a rate reduction needs two classes or more: that of one is 0')
+        if Pi.shape[1] < 2: return (0*_wide(Z)).sum() # then R is R_c
         return -self._rate(rate_reduction, Z, _wide(Pi))
 
 # %% ../nbs/38_losses.ipynb #8579f0d3

@@ -28,12 +28,24 @@ def no_autocast(
     "No autocast on the device of `x` within a `with` block."
     return torch.autocast('cpu' if x.is_meta else x.device.type, enabled=False)
 
+# %% ../nbs/04_numerics.ipynb #4bcdeed5
+def check_tensors(
+    **tensors, # what a user gave, by the name of the argument; None passes
+):
+    "Raise `ValueError` unless all are tensors of real floating-point numbers."
+    for name, t in tensors.items():
+        if t is None: continue
+        if not isinstance(t, Tensor): raise ValueError(f'{name} must be a tensor, got {type(t).__name__}')
+        if not t.is_floating_point():
+            raise ValueError(f'{name} must hold real floating-point numbers, got {t.dtype}')
+
 # %% ../nbs/04_numerics.ipynb #f7626f38
 def check_tokens(
     x:Tensor,  # tokens, as a user gave them
     dim:int,   # their width d, as the operator was made for
 ):
     "Raise `ValueError` unless `x` holds tokens `b n d`."
+    check_tensors(tokens=x)
     if x.dim() == 3 and x.shape[-1] == dim and x.shape[1] > 0: return
     raise ValueError(f'expected tokens b n d with n ≥ 1 and d = {dim}, got {tuple(x.shape)}')
 
@@ -63,12 +75,21 @@ def block_options(
     op.to(device=options.get('device'), dtype=options.get('dtype'))
 
 # %% ../nbs/04_numerics.ipynb #ee546138
+def is_int(
+    v,      # any value
+)->bool:
+    "Is this a whole number by its type, and not one of True and False?"
+    return isinstance(v, Integral) and not isinstance(v, bool)
+
 def check_heads(
     dim:int,                 # token width d, ≥ 1
     num_heads:int,           # heads h, ≥ 1
     head_dim:int|None=None,  # width p of a head; dim // num_heads unless given
 )->int:                      # p
     "The width of a head; `ValueError` unless the numbers fit."
+    if not (is_int(dim) and is_int(num_heads) and (head_dim is None or is_int(head_dim))):
+        raise ValueError('dim, num_heads and head_dim must be whole numbers, '
+                         f'got {dim!r}, {num_heads!r} and {head_dim!r}')
     if min(dim, num_heads, 1 if head_dim is None else head_dim) < 1:
         raise ValueError(f'dim and num_heads must be ≥ 1, so head_dim if given; got {dim}, {num_heads} and {head_dim}')
     if head_dim is None and dim % num_heads:
@@ -82,10 +103,14 @@ def check_sizes(
 )->Tensor:         # `b n`, on the device of `x` and in its type, at least float32
     "The sizes, ready to weight sums over the rows of `x`; `ValueError` unless they fit."
     rows = (*x.shape[:-3], x.shape[-2]) if x.dim() > 3 else x.shape[:2]
+    if not isinstance(sizes, Tensor):
+        raise ValueError(f'sizes must be a tensor b n = {tuple(rows)}, got {type(sizes).__name__}')
+    if sizes.is_complex(): raise ValueError(f'sizes must be real numbers, got {sizes.dtype}')
     if sizes.shape != rows: raise ValueError(f'sizes must be b n = {tuple(rows)}, got {tuple(sizes.shape)}')
     hidden = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
-    if sizes.device.type == 'cpu' and not hidden and (sizes < 0).any():
-        raise ValueError(f'sizes must be ≥ 0, got {sizes.min().item()}')
+    if sizes.device.type == 'cpu' and not hidden:
+        wrong = ~((sizes >= 0) & (sizes < math.inf))
+        if wrong.any(): raise ValueError(f'sizes must be ≥ 0 and finite, got {sizes[wrong][0].item()}')
     return sizes.to(x.device, widen(x[:0]).dtype)
 
 # %% ../nbs/04_numerics.ipynb #bf60b4cc
@@ -129,7 +154,7 @@ def whole(
 )->tuple:            # test of a value, and what it expects
     "Whole numbers are right."
     words = f"a whole number from {least} to {most}" if most < math.inf else f"a whole number of at least {least}"
-    return lambda v: isinstance(v, Real) and v % 1 == 0 and least <= v <= most, words
+    return lambda v: is_int(v) and least <= v <= most, words
 
 # %% ../nbs/04_numerics.ipynb #9c5839fd
 def one_of(
@@ -139,6 +164,10 @@ def one_of(
     return values.__contains__, ' or '.join(map(repr, values))
 
 SHARE = (lambda v: isinstance(v, Real) and 0 < v <= 1), "in (0, 1]"
+
+# %% ../nbs/04_numerics.ipynb #33ea7841
+POSITIVE = (lambda v: isinstance(v, Real) and 0 < v < math.inf), "a finite number > 0"
+NOT_NEGATIVE = (lambda v: isinstance(v, Real) and 0 <= v < math.inf), "a finite number ≥ 0"
 
 # %% ../nbs/04_numerics.ipynb #1d9d88b1
 def nearest(
@@ -241,3 +270,10 @@ def plain_grad(
         wanted = [t for t in inputs if t is not None and t.requires_grad]
         grads = iter(torch.autograd.grad(plain(*inputs), wanted, g, create_graph=True))
     return tuple(next(grads) if t is not None and t.requires_grad else None for t in inputs)
+
+# %% ../nbs/04_numerics.ipynb #87d09267
+def differentiated(
+    g:Tensor,  # a gradient
+)->bool:       # is it to be differentiated again, or one of many at once?
+    "Must a backward pass take the plain form?"
+    return torch.is_grad_enabled() or torch._C._functorch.is_legacy_batchedtensor(g)

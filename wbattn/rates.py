@@ -19,10 +19,16 @@ def _float64(f):
     @wraps(f)
     def wrapped(Z, *args, **kwargs):
         "The same function, at the precision a determinant needs."
-        kinds = {t.dtype for t in (Z, *args, *kwargs.values()) if isinstance(t, Tensor)}
+        given = (Z, *args, *kwargs.values())
+        if not isinstance(Z, Tensor): raise ValueError(f'Z must be a tensor, got {type(Z).__name__}')
+        for t in given:
+            if isinstance(t, Tensor) and t.is_complex():
+                raise ValueError(f'a rate needs real numbers, got {t.dtype}')
+        kinds = {t.dtype for t in given if isinstance(t, Tensor)}
         wide = torch.float32 if Z.device.type == 'mps' else torch.float64
         def cast(t): return t.to(wide) if isinstance(t, Tensor) else t
-        with torch.autocast(Z.device.type, enabled=False):
+        device = 'cpu' if Z.is_meta else Z.device.type                      # meta has no autocast of its own
+        with torch.autocast(device, enabled=False):
             y = f(cast(Z), *map(cast, args), **{k: cast(v) for k, v in kwargs.items()})
         return y.to(torch.float64 if torch.float64 in kinds else torch.float32)
     return wrapped
@@ -36,8 +42,9 @@ def _check_tokens(Z, eps=1.):
 
 # %% ../nbs/02_rates.ipynb #75a9c86a
 def _require(ok, text):
-    "Raise `ValueError` with `text` unless all of `ok`; compiled code, which allows no such branch, trusts its input."
-    if not torch.compiler.is_compiling() and not bool(ok.all()): raise ValueError(text)
+    "Raise `ValueError` with `text` unless all of `ok`; compiled, or without numbers, code trusts its input."
+    if torch.compiler.is_compiling() or ok.is_meta: return
+    if not bool(ok.all()): raise ValueError(text)
 
 def _eye_plus(G):
     "I + G for c·Gram matrices `... m m`; refuses a `G` next to which the 1 vanishes in rounding."

@@ -147,6 +147,23 @@ def _merging(op, x, takes_sizes):
         else: rows[name], tokens[name] = v[:, :n], v[0, slot]
     if takes_sizes or rows: _agree_copied(op, x, slot, rows, tokens)
 
+# %% ../nbs/01_testing.ipynb #cf83051e
+def _padding(op, x, takes_sizes):
+    t, sizes, rows = x.clone().requires_grad_(), x.new_ones(x.shape[:2]), {}
+    sizes[1] = 0
+    if not takes_sizes:
+        brings = getattr(op, 'token_kwargs', lambda t: {})(x)
+        rows = {name: v.expand(len(x), *v.shape) for name, (v, _) in brings.items()}
+        if not rows: return
+    y = op(t, sizes=sizes, **rows)
+    assert y.isfinite().all(), 'the update of a batch with a row of padding only is not finite'
+    others = [0, 2]
+    assert_close(y[others], op(x)[others], rtol=1e-9, atol=1e-9, msg='a row of padding only changes other samples')
+    y.backward(_noise(y))
+    for k, p in [('the tokens', t), *op.named_parameters()]:
+        finite = p.grad is None or p.grad.isfinite().all()
+        assert finite, f'a row of padding only brings a non-finite gradient to {k}'
+
 # %% ../nbs/01_testing.ipynb #55cd201e
 def _membership(op, x):
     m, u = op.membership(x), op.bases()
@@ -227,6 +244,34 @@ def _gradients(op, x):
         for k, p in [('the tokens', t), *op.named_parameters()]:
             assert p.grad is not None and p.grad.isfinite().all(), f'no finite gradient reaches {k} on {kind}'
 
+# %% ../nbs/01_testing.ipynb #f231a6ca
+class _WithAdapter(nn.Module):
+    "A linear map and a small one beside it; it has no weight of its own."
+    def __init__(self, base):
+        super().__init__()
+        self.base = base
+        self.adapter = nn.Linear(base.in_features, base.out_features, bias=False).to(base.weight)
+        self.adapter.weight.data = 0.1*_noise(base.weight)
+    def forward(self, x): return self.base(x) + self.adapter(x)
+
+def _maps(op, x):
+    merged, maps = copy.deepcopy(op), {name: m for name, m in op.named_modules() if type(m) is nn.Linear}
+    for name, m in maps.items():
+        op.set_submodule(name, _WithAdapter(m))
+        merged.get_submodule(name).weight.data += op.get_submodule(name).adapter.weight.data
+    if not maps: return
+    _agree(op, merged, x, msg='a map with an adapter differs from the map they add up to')
+    for look in ('bases', 'membership', 'objective'):
+        given = () if look == 'bases' else (x,)
+        found, expected = getattr(op, look)(*given), getattr(merged, look)(*given)
+        if expected is None: continue
+        assert_close(found, expected, rtol=1e-9, atol=1e-9, msg=f'{look} with an adapter')
+    y = op(x)
+    y.backward(_noise(y))
+    for name in maps:
+        slope = op.get_submodule(name).adapter.weight.grad
+        assert slope is not None and slope.any(), f'the adapter beside {name} gets no gradient'
+
 # %% ../nbs/01_testing.ipynb #f5aaceb6
 def _derivative(op, x):
     params = dict(op.named_parameters())
@@ -287,6 +332,8 @@ def _statistics(op, x):
 def _wrong_input(op, x):
     for bad in (F.pad(x, (0, 1)), x[..., :-1], x[0], x[None], x[:, :0]):
         with expect_fail(ValueError): op(bad)
+    for bad, kind in ((x.cpu().numpy(), 'ndarray'), (x.long(), 'int64'), (x*1j, 'complex')):
+        with expect_fail(ValueError, kind): op(bad)
     with expect_fail(TypeError): op(x, None)
     assert torch.equal(op(x, attn_mask=None), op(x)), 'attn_mask=None changes the update'
     with expect_fail(ValueError, 'mask'): op(x, attn_mask=x[0] @ x[0].mT)
@@ -308,8 +355,11 @@ def check_operator(
     clauses = {
         'shape and dtype': _shape, 'determinism': _repeats, 'batch': _batch, 'permutation': permutes and _permutes,
         'membership': _membership, 'sizes': _sizes if takes_sizes else _refuses_sizes,
-        'merging': partial(_merging, takes_sizes=takes_sizes), 'objective': _objective, 'sense': op.sense and _sense,
-        'seeds': _seeds, 'scales': _every_scale, 'gradients': _gradients, 'derivative': derivative and _derivative,
+        'merging': partial(_merging, takes_sizes=takes_sizes),
+        'padding': partial(_padding, takes_sizes=takes_sizes),
+        'objective': _objective, 'sense': op.sense and _sense,
+        'seeds': _seeds, 'scales': _every_scale, 'gradients': _gradients, 'maps': _maps,
+        'derivative': derivative and _derivative,
         'state dict': partial(_state, fresh=fresh), 'autocast': _autocast, 'half precision': _half,
         'statistics': _statistics, 'compile': compile and _compiles, 'wrong input': _wrong_input}
     for name, clause in clauses.items():

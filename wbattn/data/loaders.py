@@ -7,18 +7,21 @@ __all__ = ['array_dls']
 
 # %% ../../nbs/40_loaders.ipynb #f2f1fcc3
 import hashlib, os, random, sys, unicodedata
-import numpy as np, torch
+import numpy as np, pandas as pd, torch
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import signature
+from pathlib import Path
 from types import SimpleNamespace
 from torch import Tensor
 from fastcore.basics import chunked
+from fastcore.foundation import L
 from fastcore.parallel import num_cpus
 from fasttransform import Pipeline, Transform
 from fastai.data.core import DataLoaders, Datasets, TfmdDL, TfmdLists
 from fastai.data.transforms import Categorize, Normalize, get_c
-from fastai.torch_core import TensorCategory, TensorImage, TensorImageBW, default_device, num_distrib, rank_distrib
+from fastai.torch_core import (TensorCategory, TensorImage, TensorImageBW, TensorMultiCategory, default_device,
+    display_df, num_distrib, rank_distrib)
 import fastai.vision.data, fastai.vision.learner  # noqa: F401, how fastai draws images and results
 from ..numerics import UserError, check_option, check_types, check_value, whole
 
@@ -31,6 +34,7 @@ class Task:
     model_args:dict # arguments of a model that fits
     metrics:tuple   # names of what is reported after each epoch
     config:dict     # what is written beside weights, in the form of timm's `pretrained_cfg`
+    targets:str='classes' # 'classes'; of fastai's other blocks 'labels', several an input, or 'numbers'
     fingerprint:dict=field(default_factory=dict) # which data these are, see `fingerprint`; of others' loaders: empty
 
 # %% ../../nbs/40_loaders.ipynb #8c03e00f
@@ -54,13 +58,60 @@ def mask_task(
     squashed = dict(crop_pct=1., crop_mode='squash', interpolation='bilinear')
     return replace(picture_task(codes, 3, size, **squashed, **config), kind='masks', metrics=('miou', 'pixels'))
 
+def class_names(
+    dls,             # DataLoaders of fastai or PyTorch
+    num_classes=None # how many there are, where the loaders don't say
+):                   # a list
+    "The names of their classes, or numbers where they have none."
+    vocab = getattr(dls, 'vocab', None)
+    if vocab is not None and len(vocab) and not isinstance(vocab[-1], str) and hasattr(vocab[-1], '__len__'):
+        vocab = vocab[-1] # one vocabulary a block, of which the last is the target's
+    count = get_c(dls)
+    names = list(range(count or num_classes or 0)) if vocab is None or len(vocab) != count else list(vocab)
+    if not names:
+        raise ValueError("these loaders don't say how many classes there are; set dls.vocab, their names")
+    return names
+
+# %% ../../nbs/40_loaders.ipynb #39bf9ee3
+def first_batch(
+    dl # a loader of fastai or PyTorch
+):     # a tuple
+    "The first batch of a loader."
+    return dl.one_batch() if hasattr(dl, 'one_batch') else next(iter(dl))
+
+def target_kind(
+    y # targets of a batch
+)->str:
+    "What the targets of pictures are: 'classes', 'labels', 'numbers' or 'masks'; anything else is refused."
+    whole = isinstance(y, Tensor) and not y.is_floating_point() and not y.is_complex()
+    if isinstance(y, TensorMultiCategory): return 'labels'
+    if whole and y.ndim == 1: return 'classes'
+    if whole and y.ndim == 3: return 'masks'
+    if isinstance(y, Tensor) and y.is_floating_point() and y.ndim in (1, 2): return 'numbers'
+    what = f'{y.dtype} of shape {list(y.shape)}' if isinstance(y, Tensor) else type(y).__name__
+    raise ValueError(f"the targets of a batch are {what}; expected classes `b`, labels `b c`, numbers `b` or "
+                     "`b k`, or masks `b h w`")
+
 def task_of(
-    dls # DataLoaders, ours or of fastai
+    dls,             # DataLoaders: ours, or fastai's with loaders of fastai or PyTorch
+    num_classes=None # how many there are, where the loaders don't say
 )->Task:
-    "The task of loaders; for those of others, pictures of as many classes, colours and pixels as they have."
+    "The task of loaders; of others than ours it is read off a batch of pictures."
     if hasattr(dls, 'task'): return dls.task
-    _, chans, *size = dls.valid.one_batch()[0].shape
-    return picture_task(getattr(dls, 'vocab', range(get_c(dls))), chans, size)
+    batch = first_batch(dls.valid)
+    if len(batch) != 2 or getattr(batch[0], 'ndim', 0) != 4:
+        shapes = [list(getattr(o, 'shape', ())) for o in batch]
+        raise ValueError(f"a batch has parts of shapes {shapes}; expected pictures `b c h w` and targets")
+    x, y = batch
+    kind, chans, size = target_kind(y), x.shape[1], x.shape[2:]
+    if kind == 'numbers': return _number_task(y, chans, size)
+    task = picture_task(class_names(dls, num_classes), chans, size)
+    if kind == 'masks': return replace(task, kind='masks', metrics=('miou', 'pixels'))
+    return task if kind == 'classes' else replace(task, targets='labels', metrics=('accuracy_multi',))
+
+def _number_task(y, chans, size):
+    count = y.shape[1] if y.ndim == 2 else 1
+    return replace(picture_task(range(count), chans, size), targets='numbers', metrics=('mae',), config={})
 
 # %% ../../nbs/40_loaders.ipynb #00b1d7c7
 def names_below(
@@ -137,12 +188,33 @@ def compare_fingerprints(
         else: said.append(f"the {role} part had {was['items']} {now['unit']} and has {is_now['items']}")
     return said
 
+# %% ../../nbs/40_loaders.ipynb #2c8c14cd
+def holds_files(
+    inputs # of a data set
+)->bool:
+    "Are these paths of files?"
+    return getattr(inputs, 'dtype', None) != object and isinstance(next(iter(inputs), None), (str, Path))
+
+class Labelled(Datasets):
+    "Inputs with their labels, or with other targets."
+    @property
+    def items(self):
+        "Files, or pairs of an input in memory and its target: what `predict` and `test_dl` take."
+        inputs, targets = (tl.items for tl in self.tls[:2])
+        return L(inputs, use_list=None) if holds_files(inputs) else L(zip(inputs, targets))
+    def decode(self,
+        o,        # a sample, which may lack what only training has
+        full=True # of fastai's
+    ):
+        "A sample as it is shown."
+        return tuple(tl.decode(part, full=full) for part, tl in zip(o, self.tls))
+
 # %% ../../nbs/40_loaders.ipynb #74eeaa01
 class Label(Categorize):
     "The number of a class, shown by its name."
     input_types = object
-    def encodes(self, o): # a whole number
-        return TensorCategory(int(o))
+    def encodes(self, o): # a whole number, or the name of a class
+        return super().encodes(o) if isinstance(o, str) else TensorCategory(int(o))
 
 def _class_numbers(y):
     "Labels `n` as whole numbers, or an error where a cast would change them."
@@ -160,7 +232,7 @@ def labelled(
     y,          # labels `n`, integers in [0, classes)
     vocab,      # names of the classes
     split_idx=1 # 0: training, which is augmented, 1: not
-)->Datasets:
+)->Labelled:
     "Inputs with labels."
     vocab, y = [str(v) for v in vocab], _class_numbers(y)
     if len(y) != len(x) or not set(y.tolist()) <= set(range(len(vocab))):
@@ -168,7 +240,7 @@ def labelled(
                         f"expected one each, from 0 to {len(vocab) - 1}")
     pairs = (x, tfm), (TensorCategory(y), Label(vocab, sort=False))
     tls = [TfmdLists(o, Pipeline(t), split_idx=split_idx, types=[object]) for o, t in pairs]
-    return Datasets(tls=tls, n_inp=1)
+    return Labelled(tls=tls, n_inp=1)
 
 # %% ../../nbs/40_loaders.ipynb #383096ed
 def _floats(o, ndim): # pixels of so many dimensions, or of one less: those have one channel
@@ -206,7 +278,7 @@ class BatchDL(TfmdDL):
         samps # numbers of the epoch's items, in order
     ):
         "Batches of the items at `samps`."
-        if not isinstance(self.dataset.items, Tensor): return super().create_batches(samps)
+        if not isinstance(self.dataset.tls[0].items, Tensor): return super().create_batches(samps)
         return (tuple(tl.items[i] for tl in self.dataset.tls) for i in chunked(samps, self.bs, self.drop_last))
     def shuffle_fn(self,
         idxs # numbers of all items
@@ -225,6 +297,70 @@ class Loaders(DataLoaders):
         res = super().new_empty()
         res.__dict__ = self.__dict__ | dict(loaders=res.loaders)
         return res
+    def test_dl(self,
+        test_items,        # inputs, or items of these loaders
+        rm_type_tfms=None, # of fastai's
+        with_labels=False, # are they pairs of input and label, or files whose labels `with_targets` finds?
+        **kwargs           # of the loader: bs, num_workers
+    ):                     # a loader
+        "A loader of other items, treated as those for validation are."
+        if not isinstance(self.valid_ds, Labelled):
+            raise ValueError(f"{self.task.unit} can't be tested or predicted one by one; make loaders of what is new")
+        if not with_labels:
+            inputs = [o[0] if isinstance(o, tuple) else o for o in test_items]
+            return super().test_dl(inputs, rm_type_tfms, **kwargs)
+        parts = zip(*with_targets(test_items, self))
+        tls = [tl._new(list(part), split_idx=1) for tl, part in zip(self.valid_ds.tls, parts)]
+        return self.valid.new(Labelled(tls=tls, n_inp=1), **kwargs)
+
+# %% ../../nbs/40_loaders.ipynb #41dce1b0
+def with_targets(
+    items, # pairs, or files
+    dls    # Loaders, which may know the files
+)->list:   # pairs of input and target
+    "Items with targets: a file has the one it has in the loaders, or the class whose folder it lies in."
+    known = {}
+    for dl in dls.loaders:
+        files, targets = (tl.items for tl in dl.dataset.tls[:2])
+        if holds_files(files): known |= zip(map(str, files), targets)
+    vocab = getattr(dls, 'vocab', ()) # masks have none
+    return [_with_target(item, known, vocab) for item in items]
+
+def _with_target(item, known, vocab):
+    if isinstance(item, tuple): return item[:2]
+    if not isinstance(item, (str, Path)):
+        raise ValueError(f"an item is {type(item).__name__}; expected a pair of input and label, or a file")
+    if str(item) in known: return item, known[str(item)]
+    for folder in Path(item).parents:
+        if folder.name in vocab: return item, folder.name
+    raise ValueError(f"{str(item)!r} has no label; expected a pair of file and label, or a folder named as a class")
+
+# %% ../../nbs/40_loaders.ipynb #b755d209
+class TableDL(TfmdDL):
+    "fastai's loader, of samples that are shown in the rows of a table."
+    def show_batch(self,
+        b=None,   # a batch; None: the first
+        max_n=9,  # rows
+        show=True,# False: return what would be shown
+        **kwargs  # of fastai's
+    ):
+        "Show inputs and targets."
+        shown = super().show_batch(b, max_n=max_n, show=False, **kwargs)
+        if not show: return shown
+        display_df(pd.DataFrame([[str(o) for o in row] for row in shown[2]], columns=['input', 'target']))
+
+    def show_results(self,
+        b,        # a batch
+        out,      # what the model says of it
+        max_n=9,  # rows
+        show=True,# False: return what would be shown
+        **kwargs  # of fastai's
+    ):
+        "Show inputs, targets and predictions."
+        shown = super().show_results(b, out, max_n=max_n, show=False, **kwargs)
+        if not show: return shown
+        rows = [[str(o) for o in (*sample, *said)] for sample, said in zip(*shown[2:])]
+        display_df(pd.DataFrame(rows, columns=['input', 'target', 'predicted']))
 
 # %% ../../nbs/40_loaders.ipynb #faf99ec4
 def share_of_cores()->int:
@@ -300,10 +436,10 @@ def array_dls(
     if val_bs is None: val_bs = 4*bs
     check_option(np.min(std) > 0, 'std', std, "a positive number, or one per channel")
     sets = [pixel_set(x, y, vocab, i > 0) for i, (x, y) in enumerate(parts)]
-    chans, *size = sets[0].items.shape[1:]
+    chans, *size = sets[0].tls[0].items.shape[1:]
     task = picture_task(vocab, chans, size, mean=np.ravel(mean).tolist(), std=np.ravel(std).tolist())
     batch_tfms = [*batch_tfms, Normalize.from_stats(mean, std, cuda=False)]
-    contents = [(len(o), content_hash(o.items, o.tls[1].items)) for o in sets]
+    contents = [(len(o), content_hash(o.tls[0].items, o.tls[1].items)) for o in sets]
     return as_loaders(sets, task, bs, val_bs, after_batch=batch_tfms, contents=contents, **kwargs)
 
 # %% ../../nbs/40_loaders.ipynb #b3329347

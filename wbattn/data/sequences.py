@@ -15,18 +15,37 @@ from PIL import Image, ImageDraw
 from torch.nn.utils.rnn import pad_sequence
 from fastcore.basics import chunked, noop
 from fastcore.meta import delegates
-from fastai.data.core import TfmdDL
+from fasttransform import Transform
+from fastai.torch_core import TitledStr
 from ..numerics import UserError, check_option, check_types, check_value, whole
-from .loaders import Loaders, Task, as_loaders, dataset, labelled
+from .loaders import Loaders, TableDL, Task, as_loaders, dataset, labelled
 
 # %% ../../nbs/48c_sequences.ipynb #cef6bb85
 def padded(
-    items # each one or two sequences, and a label
+    items # each one or two sequences, and a label; to predict, no label
 )->tuple: # ids, labels
     "A batch, filled up with zeros."
-    rows = [torch.from_numpy(row.astype(np.int64)) for item, _ in items for row in item]
-    ids = pad_sequence(rows, True).view(len(items), len(items[0][0]), -1)
-    return ids.squeeze(1), torch.stack([y for _, y in items])
+    rows = [torch.from_numpy(np.asarray(row).astype(np.int64)) for item, *_ in items for row in item]
+    ids = pad_sequence(rows, True).view(len(items), len(items[0][0]), -1).squeeze(1)
+    return (ids,) if len(items[0]) == 1 else (ids, torch.stack([y for _, y in items]))
+
+class Symbols(Transform):
+    "Sequences as they are; shown as text where symbols are bytes, and as numbers elsewhere."
+    input_types = object
+    def __init__(self,
+        documents, # sequences to a label
+        symbols,   # ids there are
+        max_len    # longest sequence a model sees
+    ): self.documents, self.symbols, self.max_len = documents, symbols, max_len
+    def encodes(self, o): # a list of sequences, or one where there is one to a label
+        rows = [o] if self.documents == 1 and not isinstance(o, list) else list(o)
+        if len(rows) != self.documents:
+            raise ValueError(f"{len(rows)} sequences; expected {self.documents} to a label")
+        return [row[:self.max_len] for row in rows]
+    def decodes(self, o): # ids `n`, or `documents n`, filled up with zeros
+        rows = [row[row > 0] for row in o.view(self.documents, -1)]
+        if self.symbols != 257: return TitledStr(' | '.join(' '.join(map(str, row.tolist())) for row in rows))
+        return TitledStr(' | '.join(bytes((row - 1).tolist()).decode(errors='replace') for row in rows))
 
 # %% ../../nbs/48c_sequences.ipynb #abbb5105
 def _cut(part, rows, max_len):
@@ -66,10 +85,11 @@ def sequence_dls(
     check_option(0 < least and most < symbols, name, f'symbols {least} to {most}', f"1 to {symbols - 1} (0 is padding)")
     record = dict(data=name, **drawn, sha256=hashlib.sha256(flat).hexdigest())
     contents = [(len(y), _rows_hash(rows, y)) for rows, y in parts.values()]
-    sets = [labelled(np.fromiter(chunked(rows, documents), object), None, y, vocab) for rows, y in parts.values()]
+    tfm = Symbols(documents, symbols, max_len)
+    sets = [labelled(np.fromiter(chunked(rows, documents), object), tfm, y, vocab) for rows, y in parts.values()]
     args = dict(num_classes=len(vocab), vocab_size=symbols, max_len=max_len, documents=documents)
     task = Task('sequences', 'sequences', args, ('accuracy',), dict(label_names=list(map(str, vocab))))
-    make = partial(TfmdDL, create_batch=padded, retain=noop) # retain: a batch has other types than an item
+    make = partial(TableDL, create_batch=padded, retain=noop) # retain: a batch has other types than an item
     return as_loaders(sets, task, bs, val_bs, seed, device, make, contents=contents, name=name, parts=tuple(parts),
                       record=record)
 

@@ -13,13 +13,13 @@ from functools import cached_property, partial
 from importlib.resources import files
 from pathlib import Path
 from torch import Tensor
-from fastai.data.core import TfmdDL
 from fastai.losses import CrossEntropyLossFlat
+from fastai.torch_core import TitledStr
 from fastcore.basics import listify
 from fastcore.meta import delegates
 from ..numerics import UserError, check_option, check_types, check_value, known, splitmix64, whole
 from .images import find_files
-from .loaders import Loaders, Task, as_loaders, dataset, names_below
+from .loaders import Loaders, TableDL, Task, as_loaders, dataset, names_below
 
 # %% ../../nbs/48b_text.ipynb #643580cc
 def text_record(
@@ -324,6 +324,8 @@ class TextBlocks:
         self.n = last//block_size - (moves and last >= 2*block_size) # the cuts move within one block
         self.room = last - self.n*block_size + 1  # places where the first block may begin
     def __len__(self): return self.n
+    @property
+    def items(self): return range(self.n) # numbers of the blocks
     def __getitem__(self, i):
         start = i*self.block_size + self.shift
         ids = torch.from_numpy(self.tokens[start:start + self.block_size + 1].astype(np.int64))
@@ -331,6 +333,12 @@ class TextBlocks:
             raise UserError(f"token {int(ids.max())} at {start} and after; "
                             f"expected 0 to {self.vocab.used - 1}, as of {self.vocab.name!r}")
         return ids[:-1], ids[1:]
+    def decode(self,
+        o,        # ids of one or more texts, each `n`
+        full=True # of fastai's
+    )->tuple:
+        "The texts that they stand for."
+        return tuple(TitledStr(self.vocab.decode(ids)) for ids in o)
     def new_empty(self):
         "No blocks, as `export` stores them."
         res = copy(self)
@@ -338,7 +346,7 @@ class TextBlocks:
         return res
 
 # %% ../../nbs/48b_text.ipynb #1645eddd
-class TextDL(TfmdDL):
+class TextDL(TableDL):
     "Blocks of a text, in an order that the loader's generator decides."
     def get_idxs(self)->list:
         "Numbers of the epoch's blocks, in order."

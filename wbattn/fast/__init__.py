@@ -7,11 +7,11 @@ __all__ = []
 
 # %% ../../nbs/29_core.ipynb #554b19f7
 import ctypes
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
-from threading import Thread
 import torch
 from torch import Tensor
 from torch.library import custom_op
@@ -24,6 +24,22 @@ from ..ops.tssa import (causal_token_statistics_attention, causal_token_statisti
 # %% ../../nbs/29_core.ipynb #6d15caa5
 _block = 64   # BLOCK of core.c
 
+_prototypes = dict(
+    tssa='rrrrrd', tssa_grad='rrrrrdrdr', dmsa='rrrrrd', dmsa_grad='rrrrrdrrd',
+    rotary='rrrrr', rotary_grad='rrrrrrd',
+    causal_tssa='rrrddrrrd', causal_tssa_grad='rrrdrrrirrdd')
+
+def _declare(library):
+    "Tell ctypes what each function takes: from, to, n, h, p, its own arguments, and two scratch memories"
+    kinds = dict(r=ctypes.c_void_p, d=ctypes.c_void_p, i=ctypes.c_ssize_t)
+    for name, prototype in _prototypes.items():
+        for precision in ('float32', 'float64'):
+            function = getattr(library, f'{name}_{precision}')
+            own = [kinds[kind] for kind in prototype]
+            function.argtypes = [ctypes.c_ssize_t]*5 + own + [ctypes.c_void_p]*2
+            function.restype = None
+    return library
+
 def _load(path):
     "The library in a folder, or None; and why there is none"
     found = sorted(path.glob('_core.*'))
@@ -31,7 +47,7 @@ def _load(path):
     source = path/'core.c'   # only in a checkout
     if source.exists() and source.stat().st_mtime > found[0].stat().st_mtime:
         return None, 'the C core is older than core.c: python setup.py build_ext --inplace builds it anew'
-    try: return ctypes.CDLL(str(found[0])), ''
+    try: return _declare(ctypes.CDLL(str(found[0]))), ''
     except OSError as e: return None, f'the C core cannot be loaded: {e}'
 
 _library, _missing = _load(Path(files('wbattn'))/'fast')
@@ -44,9 +60,21 @@ def _shares(b, size):
     k = max(1, min(b, torch.get_num_threads(), size//_worth))
     return pairwise(b*i//k for i in range(k + 1))
 
-def _as_ctypes(t):
-    "As C takes it: a tensor by its address, none as null, a whole number as such"
-    return ctypes.c_ssize_t(t) if isinstance(t, int) else ctypes.c_void_p(None if t is None else t.data_ptr())
+def _in_threads(work, shares):
+    "Do all shares, the first in this thread; an exception in any of them arrives here"
+    first, *others = shares
+    if not others: return work(*first)
+    with ThreadPoolExecutor(len(others)) as pool:
+        running = [pool.submit(work, *share) for share in others]
+        work(*first)
+    for share in running: share.result()
+
+def _as_c(name, kind, t, real):
+    "What C is given for an argument: a number, or the address of numbers of the declared type; null for none"
+    if kind == 'i' or t is None: return t
+    expected = torch.float64 if kind == 'd' else real
+    if t.dtype != expected: raise ValueError(f'{name}: expected {expected} throughout, got {t.dtype}')
+    return t.data_ptr()
 
 def _tokens_first(t):
     "Codes `b h n p` and memberships `b h n` with tokens before heads in memory; all else contiguous"
@@ -58,38 +86,44 @@ def _run(name, given, made):
     w, (b, heads, n, p), h = given[0], given[0].shape, given[1].shape[-2]
     given = [_tokens_first(t) if isinstance(t, Tensor) else t for t in given]
     d, function = heads*p, getattr(_library, f'{name}_{str(w.dtype)[6:]}')
-    passed = [_as_ctypes(t) for t in (n, h, p, *given, *made)]
+    arguments = zip(_prototypes[name], (*given, *made), strict=True)
+    passed = [_as_c(name, kind, t, w.dtype) for kind, t in arguments]
     def some(start, end):
         sums = w.new_empty(2*d + 4*h, dtype=torch.float64)
         work = w.new_empty((2*h + 5)*d + _block*(2*d + h))
-        function(_as_ctypes(start), _as_ctypes(end), *passed, _as_ctypes(sums), _as_ctypes(work))
-    first, *others = _shares(b, w.numel())
-    threads = [Thread(target=some, args=share) for share in others]
-    for t in threads: t.start()
-    some(*first)
-    for t in threads: t.join()
+        function(start, end, n, h, p, *passed, sums.data_ptr(), work.data_ptr())
+    _in_threads(some, _shares(b, w.numel()))
 
 # %% ../../nbs/29_core.ipynb #7a1f0c42
 @lru_cache(32)
 def _turns(blocks, d, dtype):
     "Cosines and sines, in pairs, of the places in a block `block d`, and of the first place of each `blocks d`"
-    places = torch.arange(_block), _block*torch.arange(blocks)
+    places = torch.arange(_block, device='cpu'), _block*torch.arange(blocks, device='cpu')
     return [torch.stack([a.cos(), a.sin()], -1).flatten(1).to(dtype) for a in (_angles(j, d) for j in places)]
 
 # %% ../../nbs/29_core.ipynb #3b5e9d21
 _space = 'wbattn' if __name__.startswith('wbattn.') else 'wbattn_page'   # a page must not replace the library's
 
+def _one_device(name, args):
+    "Raise `ValueError` unless all tensors are on one device"
+    devices = {str(t.device) for t in args if isinstance(t, Tensor)}
+    if len(devices) > 1: raise ValueError(f'{name}: all tensors must be on one device, got {sorted(devices)}')
+
 def _operation(schema, turned=False):
     "Declare `allocate`, which makes the output, as the C that fills it; `turned`: its tables come after the weights"
     def declare(allocate):
         name = allocate.__name__.strip('_')
+        def fake(*args):
+            _one_device(name, args)
+            return allocate(*args)
         def run(*args):
+            _one_device(name, args)
             made, (x, *rest) = allocate(*args), args
             if turned: rest[1:1] = _turns(-(-x.shape[2]//_block), x.shape[3], x.dtype)
             _run(name, (x, *rest), made if isinstance(made, tuple) else (made,))
             return made
         op = custom_op(f'{_space}::{name}', run, mutates_args=(), device_types='cpu', schema=schema)
-        op.register_fake(allocate)
+        op.register_fake(fake)
         return op
     return declare
 

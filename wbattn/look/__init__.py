@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from typing import NamedTuple
 from ..models.maps import Segmenter
 from ..numerics import check_option
-from .ablation import ablate, without_attention
+from .ablation import ablate, attention_parts, part_name, plot_ablation, without_attention
 from .measure import (QUANTITIES, RECORDS, MissingQuantity, RecordLayers, attention_kinds,
     attention_layers, cls_attention, lacks, layer_rates, layer_sparsity, layer_spectra, memberships, model_name,
     operators, run_model, step_sizes, subspace_coherence)
@@ -64,6 +64,24 @@ def plot_prediction(
     b.invert_yaxis()
     return fig
 
+# %% ../../nbs/65_report.ipynb #65ab0002
+def plot_without_attention(
+    model:nn.Module, # a classifier, or a `Segmenter`
+    x:Tensor,        # an image as the model takes it `1 c h w`
+)->Figure:
+    "Probability of the likeliest class, as the model was trained, and without the attention of its blocks."
+    trained = class_probabilities(model, x)[0]
+    likeliest = trained.argmax()
+    left = {'as trained': trained[likeliest].item()}
+    for part in attention_parts(model, 'blocks'):
+        with without_attention(model, **part): probabilities = class_probabilities(model, x)[0]
+        left[f'without {part_name(**part)}'] = probabilities[likeliest].item()
+    fig, [[ax]] = new_figure(w=5, h=1 + .22*len(left))
+    xlabel = 'share of the pixels (%)' if isinstance(model, Segmenter) else 'probability of the likeliest class (%)'
+    (100*pd.Series(left)).plot.barh(ax=ax, color=BLUE, xlim=(0, 100), xlabel=xlabel)
+    ax.invert_yaxis()
+    return fig
+
 # %% ../../nbs/65_report.ipynb #46d3ed6c
 class Subject(NamedTuple):
     "What a report is about."
@@ -71,10 +89,16 @@ class Subject(NamedTuple):
     image:object    # see prepare_image
     x:Tensor        # the image as the model takes it `1 c h w`
     records:tuple   # CSV files of RecordLayers
+    ablation:str|Path|None=None # CSV file of `wbattn_eval --ablate`
 
 def _histories(s):
     if not s.records: raise MissingQuantity("no records of a training came with the model")
     return [plot_history(r) for r in s.records]
+
+def _without_attention(s):
+    figures = [plot_without_attention(s.model, s.x)]
+    if s.ablation is not None: figures.append(plot_ablation(pd.read_csv(s.ablation)))
+    return figures
 
 SECTIONS = { # title → (what is to be seen in it, function of a Subject), in the order of the report
     'Prediction': ('', lambda s: plot_prediction(s.model, s.image)),
@@ -84,6 +108,7 @@ SECTIONS = { # title → (what is to be seen in it, function of a Subject), in t
         lambda s: membership_maps(s.model, s.image, layers=None)),
     'Attention of the class token': ('The weights with which the class token averages the patches.',
         lambda s: cls_attention_maps(s.model, s.image, layers=None)),
+    'Without its attention': ('What is left of the answer when the attention of a block, or of all, adds nothing.', _without_attention),
     'Subspaces': ('Inner products of the basis vectors, head by head: 0 orthogonal, 1 the same.',
         lambda s: plot_subspaces(s.model)),
     'Spectra': ('How much of the energy of the tokens the strongest directions hold.',
@@ -107,10 +132,11 @@ def explanation(
     model:nn.Module,  # a model of the zoo, of timm's, or any with operators in it
     image,            # see prepare_image
     records=(),       # CSV files of RecordLayers
+    ablation=None,    # CSV file of `wbattn_eval --ablate`
 )->list:              # of Section
     "Everything the model has to show about an image, section by section."
     model = unwrap_model(model)
-    subject = Subject(model, image, prepare_image(model, image)[0], records)
+    subject = Subject(model, image, prepare_image(model, image)[0], records, ablation)
     return [_make_section(title, *row, subject) for title, row in SECTIONS.items()]
 
 # %% ../../nbs/65_report.ipynb #9a86624e
@@ -137,6 +163,7 @@ def explain(
     image,              # see prepare_image
     out='explain.html', # file to write, .html
     records=(),         # CSV files of RecordLayers
+    ablation=None,      # CSV file of `wbattn_eval --ablate`
     title:str=None,     # of the report; None: the name of the model
 )->Path:                # the file
     "Write a report of everything the model has to show about an image."
@@ -144,7 +171,7 @@ def explain(
     check_option(out.suffix == '.html', 'out', str(out), "a name that ends in .html")
     layers, parameters = len(attention_layers(model)), sum(p.numel() for p in model.parameters())
     about = f'{name}: {parameters:,} parameters, {layers} attention layers ({attention_kinds(model)}).'
-    body = '\n'.join(map(_html_section, explanation(model, image, records)))
+    body = '\n'.join(map(_html_section, explanation(model, image, records, ablation)))
     page = _page.format(title=html.escape(title or name), about=html.escape(about), body=body)
     atomic_write(out, lambda f: f.write_text(page, encoding='utf-8'))
     return out

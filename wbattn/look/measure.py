@@ -285,19 +285,19 @@ class RecordLayers(Callback):
     ): self.directory = Path(directory)
 
     def before_fit(self):
-        if rank_distrib(): return
+        self.run = not hasattr(self.learn, 'lr_finder') and not rank_distrib()
+        if not self.run: return
         state = rng_state(self.dls)
-        self.x = self.dls.valid.one_batch()[0].as_subclass(Tensor)[:16]
-        set_rng_state(state, self.dls)
-        if self.learn.first_epoch == 0: self._record(0)
+        try: self.sample = self.dls.valid.one_batch()[0].as_subclass(Tensor)[:16]
+        finally: set_rng_state(state, self.dls)
+        if getattr(self.learn, 'first_epoch', 0) == 0: self._record(0)
 
-    def after_epoch(self):
-        if not rank_distrib(): self._record(self.epoch + 1)
+    def after_epoch(self): self._record(self.epoch + 1)
 
     def _record(self, epoch):
         "A row of each file, after those of earlier epochs."
         for name, measure in RECORDS.items():
-            try: values = measure(self.model, self.x).items()
+            try: values = measure(self.model, self.sample).items()
             except MissingQuantity: continue
             row = {f'{k}_{i}': v for k, layers in values if not k.endswith('_std') for i, v in enumerate(layers, 1)}
             write_epoch(self.directory/name, dict(epoch=epoch) | row)

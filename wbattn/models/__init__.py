@@ -59,7 +59,8 @@ def check_weights(
     free=(),         # names that may differ
 ):
     "`ValueError` that names what keeps weights from being those of a model."
-    want, given = ({k: tuple(v.shape) for k, v in d.items() if k not in free} for d in (model.state_dict(), state))
+    def shapes(d): return {k: tuple(v.shape) or (1,) for k, v in d.items() if k not in free}  # a number: a vector of one
+    want, given = shapes(model.state_dict()), shapes(state)
     missing, extra = sorted(want.keys() - given.keys()), sorted(given.keys() - want.keys())
     wrong = [f'{k}: {given[k]} for {shape}' for k, shape in want.items() if given.get(k, shape) != shape]
     if missing or extra or wrong:

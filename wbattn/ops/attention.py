@@ -6,38 +6,58 @@
 __all__ = ['softmax_attention', 'cross_covariance_attention', 'SoftmaxAttention', 'XCA', 'subspace_attention', 'MSSA', 'ista_step', 'ISTA', 'ODL', 'CausalSoftmax', 'CausalMSSA']
 
 # %% ../../nbs/10a_attention.ipynb #ce8ad915
-from functools import partial
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 from einops import einsum, rearrange
 from fastcore.basics import patch
 from ..forms import Unfit, fast, operator
-from ..numerics import (block_options, check_heads, check_option, check_sizes, check_tokens, log_sizes,
-                             no_autocast, plain_grad, refuse_mask, widen)
+from ..numerics import (block_options, check_heads, check_option, check_sizes, check_tensors, check_tokens,
+                             differentiated, is_int, log_sizes, no_autocast, plain_grad, refuse_mask, widen)
 from ..rates import subspace_rate
 
 # %% ../../nbs/10a_attention.ipynb #717b2c4d
 def _check_qkv(q, k, v):
     "Raise `ValueError` unless queries are `b h m p`, keys and values `b h n p` with n ≥ m ≥ 1"
+    check_tensors(queries=q, keys=k, values=v)
     fit = q.dim() == k.dim() == 4 and 0 < q.shape[2] <= k.shape[2]
     fit = fit and k.shape == v.shape == (*q.shape[:2], k.shape[2], q.shape[3])
     check_option(fit, 'shapes', (q.shape, k.shape, v.shape), 'queries b h m p, keys and values b h n p with n ≥ m ≥ 1')
 
-def _logit_bias(sizes, mask, k):
-    "log s of each key, and the mask; None for nothing"
-    bias = log_sizes(sizes, k)
-    if bias is None or mask is None: return mask if bias is None else bias
-    return bias + mask
+def _as_bias(mask, q, k):
+    "A mask as what is added to the logits, −∞ where a boolean one is False"
+    check_option(isinstance(mask, Tensor), 'mask', type(mask), 'a tensor')
+    known_type = mask.dtype == torch.bool or mask.is_floating_point()
+    check_option(known_type, 'mask', mask.dtype, 'booleans, True where a query sees a key, or numbers added to the logits')
+    logits = (*q.shape[:3], k.shape[2])
+    fit = mask.dim() in (2, 4) and all(given in (1, n) for given, n in zip(mask.shape[::-1], logits[::-1]))
+    check_option(fit, 'mask', mask.shape, f'm n = {logits[2:]}, or b h m n = {logits}, where b and h may be 1')
+    if mask.dtype == torch.bool: return k.new_zeros(mask.shape).masked_fill(~mask, -torch.inf)
+    return mask.to(k.dtype)
+
+def _logit_bias(q, k, sizes, mask, is_causal):
+    "What is added to the logits: log s of each key, the mask, −∞ at keys after a query; None for nothing"
+    biases = []
+    if sizes is not None: biases.append(log_sizes(sizes, k))
+    if mask is not None: biases.append(_as_bias(mask, q, k))
+    if is_causal:
+        m, n = q.shape[2], k.shape[2]           # the queries are the last m of n rows
+        biases.append(k.new_full((m, n), -torch.inf).triu(n - m + 1))
+    return sum(biases) if biases else None
 
 # %% ../../nbs/10a_attention.ipynb #3aa10004
 def _attend(q, k, v, bias, scale, dropout=0.):
-    "softmax(q kᵀ·scale + bias) v in each head"
+    "softmax(q kᵀ·scale + bias) v in each head; zero for a query that sees no key"
     with no_autocast(q):
-        q, k, v, kind = widen(q), widen(k), widen(v), v.dtype
-        logits = q @ k.mT * (q.shape[-1]**-0.5 if scale is None else scale)
-        if bias is not None: logits = logits + bias
-        return (F.dropout(logits.softmax(-1), dropout) @ v).to(kind)
+        kind = v.dtype
+        q, k, v = widen(q), widen(k), widen(v)
+        logits = q @ k.transpose(-2, -1) * (q.shape[-1]**-0.5 if scale is None else scale)
+        if bias is None: weights = logits.softmax(-1)
+        else:
+            logits = logits + bias
+            sees_nothing = (logits == -torch.inf).all(-1, keepdim=True)
+            weights = logits.masked_fill(sees_nothing, 0.).softmax(-1).masked_fill(sees_nothing, 0.)
+        return (F.dropout(weights, dropout) @ v).to(kind)
 
 @operator
 def softmax_attention(
@@ -47,41 +67,43 @@ def softmax_attention(
     sizes:Tensor|None=None,  # how many tokens each row stands for `b n`, ≥ 0
     scale:float|None=None,   # factor of the logits; p^-½ unless given
     dropout:float=0.,        # probability that an attention weight is dropped
-    mask:Tensor|None=None,   # added to the logits: `m n` or `b 1 m n`
+    mask:Tensor|None=None,   # `m n` or `b h m n`: True where a query sees a key, or numbers added to logits
+    is_causal:bool=False,    # does each query, the last m of n rows, see no row after its own?
 )->Tensor:                   # `b h m p`
     "softmax(q kᵀ·scale + log s + mask) v in each head, s the size of the key."
     _check_qkv(q, k, v)
-    return _attend(q, k, v, _logit_bias(sizes, mask, k), scale, dropout)
+    return _attend(q, k, v, _logit_bias(q, k, sizes, mask, is_causal), scale, dropout)
 
 # %% ../../nbs/10a_attention.ipynb #4aafad8b
-class _Fused(torch.autograd.Function):
-    "PyTorch's fused attention, differentiable again by the plain form"
+class _PlainSecond(torch.autograd.Function):
+    "The identity behind a fused kernel; a gradient that is differentiated again is the plain form's"
     @staticmethod
-    def forward(ctx, q, k, v, bias, scale):
-        leaves = [t.detach().requires_grad_() for t in (q, k, v)]
-        with torch.enable_grad(): y = F.scaled_dot_product_attention(*leaves, bias, scale=scale)
-        ctx.save_for_backward(q, k, v)
-        ctx.plain, ctx.once = partial(_attend, bias=bias, scale=scale), (y, leaves)
+    def forward(ctx, y, q, k, v, bias, scale, is_causal):
+        ctx.save_for_backward(bias)
+        ctx.scale, ctx.is_causal = scale, is_causal
         return y.detach()
 
     @staticmethod
     def backward(ctx, g):
-        once, ctx.once = ctx.once, None
-        if torch.is_grad_enabled() or once is None:
-            return *plain_grad(ctx.plain, ctx.saved_tensors, g), None, None
-        return *torch.autograd.grad(*once, g), None, None
+        if not differentiated(g): return g, None, None, None, None, None, None
+        kernel, (bias,) = ctx.next_functions[0][0], ctx.saved_tensors
+        def plain(q, k, v):
+            return _attend(q, k, v, _logit_bias(q, k, None, None, True) if ctx.is_causal else bias, ctx.scale)
+        inputs = kernel._saved_query, kernel._saved_key, kernel._saved_value
+        return None, *plain_grad(plain, inputs, g), None, None, None
 
 @fast(softmax_attention)
-def _softmax_attention_fused(q, k, v, sizes=None, scale=None, dropout=0., mask=None):
+def _softmax_attention_fused(q, k, v, sizes=None, scale=None, dropout=0., mask=None, is_causal=False):
     "`softmax_attention` on PyTorch's fused kernel"
-    if dropout: raise Unfit(f'attention weights are dropped (dropout = {dropout})')
     _check_qkv(q, k, v)
-    bias = _logit_bias(sizes, mask, k)
+    by_kernel = is_causal and sizes is None and mask is None and q.shape[2] in (1, k.shape[2])
+    bias = None if by_kernel else _logit_bias(q, k, sizes, mask, is_causal)
     if bias is not None and bias.requires_grad: raise Unfit('a gradient by sizes or mask')
-    asked = torch.is_grad_enabled() and any(t.requires_grad for t in (q, k, v))
-    with no_autocast(q):
-        if asked and not torch.compiler.is_compiling(): return _Fused.apply(q, k, v, bias, scale)
-        return F.scaled_dot_product_attention(q, k, v, bias, scale=scale)
+    is_causal = by_kernel and q.shape[2] > 1    # a single query is the last row: it sees all
+    with no_autocast(q): y = F.scaled_dot_product_attention(q, k, v, bias, dropout, is_causal, scale=scale)
+    if torch.compiler.is_compiling() or dropout: return y
+    if not hasattr(type(y.grad_fn), '_saved_query'): return y     # no fused kernel, or no gradient is asked for
+    return _PlainSecond.apply(y, q, k, v, bias, scale, is_causal)
 
 # %% ../../nbs/10a_attention.ipynb #5209d0bb
 def cross_covariance_attention(
@@ -113,6 +135,26 @@ def join_heads(
     "The heads of each token side by side."
     return rearrange(w, '... h n p -> ... n (h p)')
 
+# %% ../../nbs/10a_attention.ipynb #60aae701
+def is_bare(
+    m:nn.Module,  # a linear map
+)->bool:
+    "Is this map nothing but its weights, so that reading them is as good as calling it?"
+    if type(m) is not nn.Linear or type(m.weight) not in (Tensor, nn.Parameter): return False
+    hooks = m._forward_hooks or m._forward_pre_hooks or m._backward_hooks or m._backward_pre_hooks
+    return not hooks and 'forward' not in m.__dict__
+
+def linear_part(
+    m:nn.Module,  # a linear map, perhaps with a bias
+    dim:int,      # width of what it takes
+)->Tensor:        # `out dim`
+    "The matrix of the map, whatever it is made of."
+    if is_bare(m): return m.weight
+    numbers = [p for p in m.parameters() if p.is_floating_point()]
+    like = numbers[0] if numbers else torch.empty(0)
+    units = torch.eye(dim, dtype=like.dtype, device=like.device)
+    return (m(units) - m(torch.zeros_like(units[:1]))).mT
+
 # %% ../../nbs/10a_attention.ipynb #8da429ce
 class ProjectedAttention(nn.Module):
     "Tokens to the codes of each head by one map, something between the tokens, and another map back."
@@ -129,6 +171,7 @@ class ProjectedAttention(nn.Module):
         **block,                 # what timm's blocks hand to every attention layer
     ):
         super().__init__()
+        check_option(0 <= attn_drop <= 1, 'attn_drop', attn_drop, 'a probability')
         self.dim, self.num_heads, self.attn_drop = dim, num_heads, attn_drop
         self.head_dim = check_heads(dim, num_heads, head_dim)
         inner = num_heads*self.head_dim
@@ -179,7 +222,8 @@ def objective(self:ProjectedAttention,
 @patch
 def bases(self:ProjectedAttention)->Tensor|None:
     "The subspaces U_k `h d p`; None where queries, keys and values see three different ones."
-    return rearrange(self.qkv.weight, '(h p) d -> h d p', h=self.num_heads) if self.parts == 1 else None
+    if self.parts > 1: return None
+    return rearrange(linear_part(self.qkv, self.dim), '(h p) d -> h d p', h=self.num_heads)
 
 @patch
 def no_weight_decay(self:ProjectedAttention)->set[str]:
@@ -239,7 +283,7 @@ def _mix(self:MSSA, w, sizes): return subspace_attention(w, sizes=sizes, dropout
 @patch
 def _out(self:MSSA, y):
     if not self.tied: return ProjectedAttention._out(self, y)
-    return self.proj_drop(join_heads(y) @ self.qkv.weight)
+    return self.proj_drop(join_heads(y) @ linear_part(self.qkv, self.dim))
 
 @patch
 def objective(self:MSSA,
@@ -257,7 +301,7 @@ def ista_step(
     lam:float=0.1,    # price λ of a unit of code
 )->Tensor:            # codes `... m`, non-negative
     "One proximal step on the non-negative lasso ½‖z − Da‖² + λ‖a‖₁."
-    return F.relu(a + step*((z - a @ D.mT) @ D - lam))
+    return F.relu(a + step*((z - a @ D.transpose(0, 1)) @ D - lam))
 
 # %% ../../nbs/11_crate.ipynb #12926841
 class ISTA(nn.Module):
@@ -268,6 +312,7 @@ class ISTA(nn.Module):
         lam:float=0.1,    # price λ of a unit of code, ≥ 0
     ):
         super().__init__()
+        check_option(is_int(dim), 'dim', dim, 'a whole number')
         check_option(dim > 0 and step > 0 and lam >= 0, 'dim, step, lam', (dim, step, lam),
             'dim ≥ 1, step > 0 and lam ≥ 0')
         self.dim, self.step, self.lam = dim, step, lam
@@ -346,16 +391,15 @@ class _Cached(_Causal):
         q, *kept = self._heads(x)
         kept = kept or [q]
         if state is not None: kept = [torch.cat([old.to(new), new], 2) for old, new in zip(state, kept)]
-        m, n = q.shape[2], kept[0].shape[2]
-        hidden = q.new_full((m, n), -torch.inf).triu(n - m + 1)
-        return softmax_attention(q, kept[0], kept[-1], dropout=self._dropout, mask=hidden), tuple(kept)
+        return softmax_attention(q, kept[0], kept[-1], dropout=self._dropout, is_causal=True), tuple(kept)
 
     def init_state(self,
         batch:int=1,                      # samples b
         device:torch.device|None=None,    # of the state; that of the weights unless given
     )->tuple:                             # keys and values, or codes, of no row yet `b h 0 p`
         "The state before the first token."
-        empty = self.qkv.weight.new_zeros(batch, self.num_heads, 0, self.head_dim, device=device)
+        if device is None: device = next((p.device for p in self.parameters()), 'cpu')
+        empty = torch.zeros(batch, self.num_heads, 0, self.head_dim, device=device)     # of the type that is read
         return (empty,)*min(self.parts, 2)
 
 class CausalSoftmax(_Cached, SoftmaxAttention):

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 from ..forms import Unfit
-from ..numerics import check_option, mix64, no_autocast, plain_grad, shift_right, splitmix64, widen
+from ..numerics import (check_option, check_tensors, differentiated, is_int, mix64, no_autocast, plain_grad, shift_right,
+                             splitmix64, widen)
 
 # %% ../../nbs/14_basis.ipynb #83fda611
 def sketch(
@@ -22,6 +23,7 @@ def sketch(
 )->Tensor:                           # Ω `n r`, standard normal
     "Gaussian sketch whose entry (i, j) depends on (seed, i, j) only, so that any number of tokens fits."
     if n < 0 or r < 1: raise ValueError(f'a sketch needs n ≥ 0 rows and r ≥ 1 columns, got n={n}, r={r}')
+    check_option(is_int(seed), 'seed', seed, 'a whole number')
     row, col = (torch.arange(k, dtype=torch.int64, device='cpu') for k in (n, r))
     key = mix64(torch.tensor(seed + 1, dtype=torch.int64, device='cpu'))
     bits = splitmix64(mix64(key ^ row + 1)[:, None], col)
@@ -29,7 +31,19 @@ def sketch(
     return torch.special.ndtri(uniform).to(device=device, dtype=dtype)
 
 # %% ../../nbs/14_basis.ipynb #a04480cd
-_sketches = {}   # Ω by (columns, seed, device, type)
+_sketches = {}              # Ω by (columns, seed, device, type), the oldest first
+_most_sketches = 256
+_most_bytes = 2**28         # of all that are kept
+_most_bytes_each = 2**26
+
+def _keep(key, rows):
+    "Keep a sketch, and as many of the newest others as there is room for."
+    if rows.nbytes > _most_bytes_each: return
+    _sketches.pop(key, None)
+    _sketches[key] = rows
+    if torch.compiler.is_compiling(): return                # room is made by the next call that isn't traced
+    while len(_sketches) > _most_sketches or sum(kept.nbytes for kept in _sketches.values()) > _most_bytes:
+        del _sketches[next(iter(_sketches))]
 
 def cached_sketch(
     n:int,                           # rows (tokens), ≥ 0
@@ -40,10 +54,10 @@ def cached_sketch(
 )->Tensor:                           # Ω `n r`, a view: don't write to it
     "The same Ω as a sketch, drawn once per (r, seed, device, dtype) and grown in steps of 256 rows."
     key = (r, seed, device, dtype)
-    rows = _sketches.get(key)
+    rows = None if torch.jit.is_tracing() else _sketches.get(key) # a trace draws Ω itself: each has the same graph
     if rows is None or len(rows) < n:
         with torch.inference_mode(False): rows = sketch(-(-max(n, 1) // 256) * 256, r, seed, device, dtype)
-        if type(rows) is Tensor and not torch._C._are_functorch_transforms_active(): _sketches[key] = rows
+        if type(rows) is Tensor and not torch._C._are_functorch_transforms_active(): _keep(key, rows)
     return rows[:n]
 
 # %% ../../nbs/14_basis.ipynb #f87fd313
@@ -64,24 +78,22 @@ def pooled_sketch(
 # %% ../../nbs/14_basis.ipynb #91852c62
 next_to_nothing = 1e-24   # squared length below which a column counts as zero (F.normalize's 1e-12, squared)
 
-def _precision(device_type):
-    "Where PyTorch keeps the precision of float32 products: object, attribute, and the value that keeps all digits"
-    products = torch.backends.cuda.matmul if device_type == 'cuda' else getattr(torch.backends.mkldnn, 'matmul', None)
-    if hasattr(products, 'fp32_precision'): return products, 'fp32_precision', 'ieee'
-    return products, 'allow_tf32', False
+def _loses_digits(device_type):
+    "Does PyTorch take products of float32 on this device in fewer bits?"
+    if device_type == 'cuda': products = torch.backends.cuda.matmul
+    elif device_type == 'cpu': products = getattr(torch.backends.mkldnn, 'matmul', None)
+    else: return False
+    if hasattr(products, 'fp32_precision'): return products.fp32_precision not in ('ieee', 'none')
+    return getattr(products, 'allow_tf32', False)
 
 # %% ../../nbs/14_basis.ipynb #9697c32f
 def gram(
     Y:Tensor,   # `... d r`
 )->Tensor:      # `... r r`
     "YᵀY with all the digits of its type."
-    if torch.compiler.is_compiling(): return Y.mT @ Y
-    products, name, exact = _precision(Y.device.type)
-    allowed = getattr(products, name, exact)
-    if allowed in (exact, 'none'): return Y.mT @ Y
-    setattr(products, name, exact)
-    try: return Y.mT @ Y
-    finally: setattr(products, name, allowed)
+    if torch.compiler.is_compiling() or not _loses_digits(Y.device.type): return Y.mT @ Y
+    wide = Y.double()
+    return (wide.mT @ wide).to(Y.dtype)
 
 # %% ../../nbs/14_basis.ipynb #cffff1e2
 def cholesky_basis(
@@ -89,6 +101,7 @@ def cholesky_basis(
     eps:float=1e-2,  # ridge ε ≥ 0, added to the Gram matrix of the normalised columns
 )->Tensor:           # Q `... d r`, orthonormal columns as ε → 0; float32 or better
     "Basis of the columns of `Y` by a Cholesky factor of their Gram matrix (ECA A.3, Algorithm 4)."
+    check_tensors(Y=Y)
     check_option(eps >= 0, 'eps', eps, 'a ridge ≥ 0')
     with no_autocast(Y):
         Y = widen(Y)
@@ -124,13 +137,14 @@ def ridge_solve(
 # %% ../../nbs/14_basis.ipynb #bd00e4a7
 def project_rows(
     Z:Tensor,    # tokens `... n d`
-    Y:Tensor,    # sketch `... d r`, in a type at least as wide
+    Y:Tensor,    # sketch `... d r`, in a type at least as wide, float32 or better
     eps:float,   # ridge ε
-)->Tensor:       # `... n d`, in the type of the tokens
-    "QQᵀ applied to every token; only the solve needs the type of the sketch."
-    low = Y.to(Z.dtype)
-    if Z.shape[-2] < Z.shape[-1]: return ridge_solve(Y, (Z @ low).mT, eps).mT.to(Z.dtype) @ low.mT
-    return (Z @ low) @ ridge_solve(Y, Y.mT, eps).to(Z.dtype)
+)->Tensor:       # `... n d`, in the type of the sketch
+    "QQᵀ applied to every token, with products in the type of the sketch."
+    with no_autocast(Y):
+        Z = Z.to(Y.dtype)
+        if Z.shape[-2] < Z.shape[-1]: return ridge_solve(Y, (Z @ Y).mT, eps).mT @ Y.mT
+        return (Z @ Y) @ ridge_solve(Y, Y.mT, eps)
 
 # %% ../../nbs/14_basis.ipynb #2fc27083
 def ridge_project(
@@ -139,8 +153,10 @@ def ridge_project(
     eps:float=1e-2,  # ridge ε ≥ 0
 )->Tensor:           # QQᵀX `... d m`
     "QQᵀX = Y(YᵀY + ε·diag(YᵀY))⁻¹YᵀX without forming Q (ECA A.3 and B.1)."
+    check_tensors(Y=Y, X=X)
     check_option(Y.shape[-2] == X.shape[-2], 'shapes', (Y.shape, X.shape), 'equally many rows in Y and X')
-    return project_rows(X.mT, Y, eps).mT
+    wide = torch.promote_types(widen(Y[:0]).dtype, X.dtype)
+    return project_rows(X.mT, Y.to(wide), eps).mT.to(X.dtype)
 
 def projector(
     Y:Tensor,        # sketch `... d r`
@@ -150,12 +166,6 @@ def projector(
     with no_autocast(Y): return widen(Y) @ ridge_solve(Y, Y.mT, eps)
 
 # %% ../../nbs/14_basis.ipynb #3cc0de1b
-def differentiated(
-    g:Tensor,  # a gradient
-)->bool:       # is it to be differentiated again, or one of many at once?
-    "Must a backward pass take the plain form?"
-    return torch.is_grad_enabled() or torch._C._functorch.is_legacy_batchedtensor(g)
-
 def _factored(Y, eps):
     "Q with QQᵀ = Y(YᵀY + εD)⁻¹Yᵀ, and the Cholesky factor L"
     L, info = torch.linalg.cholesky_ex(ridge_gram(Y, eps))

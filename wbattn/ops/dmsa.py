@@ -10,27 +10,34 @@ import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 from fastcore.basics import patch
-from ..forms import Unfit, fast, operator
-from ..numerics import (block_options, check_option, check_sizes, check_tokens, check_value, no_autocast, one_of,
-                             refuse_mask, widen)
-from .attention import ProjectedAttention, join_heads, split_heads
+from ..forms import Unfit, fast, operator, to_onnx
+from ..numerics import (block_options, check_option, check_sizes, check_tensors, check_tokens, check_value, is_int,
+                             no_autocast, one_of, refuse_mask, widen)
+from .attention import ProjectedAttention, is_bare, join_heads, split_heads
 from ..rates import variational_rate
 
 # %% ../../nbs/16_dmsa.ipynb #79446a26
+def _descending(v):
+    "Scores from the largest down, and where they stood; equal ones keep their order"
+    if to_onnx(): return v.topk(v.shape[-1])     # it has TopK, which takes the first of equal ones, but no stable sort
+    return v.sort(dim=-1, descending=True, stable=True)
+
 def soft_threshold(
     s:Tensor,                 # scores `... k`
     topk:int|None=None,       # keep at most this many of the largest scores, 1 … k; None: no limit
     weights:Tensor|None=None, # how many equal entries each score stands for `... k`, ≥ 0; not with `topk`
 )->Tensor:                    # weights ≥ 0 that sum to one over the last dimension `... k`
     "Euclidean projection of the last dimension, or its `topk` largest, on the simplex (DMSA eqs. 13–14)."
-    check_option(s.is_floating_point(), 'scores', s.dtype, 'floating-point numbers')
+    check_tensors(scores=s)
     check_option(topk is None or 1 <= topk <= s.shape[-1], 'topk', topk, f'1 … {s.shape[-1]} scores')
+    check_option(topk is None or weights is None, 'topk', topk, 'None beside weights')
     v = widen(s)
     v = v - v.detach().amax(-1, keepdim=True)                       # the projection doesn't see a shift
-    z, order = v.sort(dim=-1, descending=True, stable=True)
+    z, order = _descending(v)
     c = torch.ones_like(z) if weights is None else weights.to(v).expand_as(v).gather(-1, order)
     tau = ((c*z).cumsum(-1) - 1) / c.cumsum(-1).clamp_min(1e-12)    # before any weight: far below
     q = (v - tau[..., :topk].max(-1, keepdim=True).values).relu()   # the first of equal ones: one gradient
+    if weights is not None: q = q.masked_fill(c.sum(-1, keepdim=True) == 0, 0.)           # padding only
     if topk is not None: q = q * torch.zeros_like(q).scatter(-1, order[..., :topk], 1.)   # not all equal ones
     return q.to(s.dtype)
 
@@ -66,11 +73,12 @@ def rotary_scores(
     "w_kᵀR_jz_j of each token and head, R_j the turn of its position."
     with no_autocast(x):
         turned = rotate(widen(x), positions)
-        return (turned @ weight.to(turned.dtype).mT).mT
+        return F.linear(turned, weight.to(turned.dtype)).transpose(-2, -1)
 
 # %% ../../nbs/16_dmsa.ipynb #4a355c72
 def _check_codes(w, Pi, mask):
     "Raise `ValueError` unless codes `b h n p`, membership `b h n` and mask `b h` fit together"
+    check_tensors(w=w, Pi=Pi, mask=mask)
     fit = w.ndim == 4 and 0 not in w.shape[2:] and Pi.shape == w.shape[:3]
     fit = fit and (mask is None or mask.shape == w.shape[:2])
     check_option(fit, 'shapes', (w.shape, Pi.shape), 'codes b h n p with n, p ≥ 1, membership b h n and mask b h')
@@ -142,7 +150,8 @@ def _check_options(num_heads, topk, sparsify, activation):
     "Raise `ValueError` unless the options of a `DMSA` fit together"
     check_value('sparsify', sparsify, one_of('subspace', 'token', 'both', None))
     check_value('activation', activation, one_of(*_activations))
-    ok = topk is None or 1 <= topk <= num_heads and sparsify in ('subspace', 'both') and activation == 'soft_threshold'
+    thresholds = sparsify in ('subspace', 'both') and activation == 'soft_threshold'
+    ok = topk is None or is_int(topk) and 1 <= topk <= num_heads and thresholds
     check_option(ok, 'topk', topk, f'1 … num_heads={num_heads}, and a soft threshold of subspaces')
 
 # %% ../../nbs/16_dmsa.ipynb #3fb852d1
@@ -162,6 +171,7 @@ class DMSA(ProjectedAttention):
     ):
         super().__init__(dim, num_heads, qkv_bias, proj_drop=proj_drop)
         _check_options(num_heads, topk, sparsify, activation)
+        check_option(dim % 2 == 0 or not rope, 'dim', dim, 'an even width with rope=True')
         self.topk, self.sparsify, self.activation, self.rope = topk, sparsify, activation, rope
         self.pi = nn.Linear(dim, num_heads, bias=False)        # w_k
         block_options(self, block)
@@ -173,8 +183,9 @@ def _scores(self:DMSA, x, sizes, positions):
     if sizes is not None and self.rope and positions is None:
         raise ValueError('with rotary positions a row of several sizes has no position of its own: '
                          'give positions (b n) beside sizes, or rope=False')
+    if not is_bare(self.pi): return widen(self.pi(rotate(x, positions) if self.rope else x)).transpose(-2, -1)
     if self.rope: return rotary_scores(x, self.pi.weight, positions)
-    with no_autocast(x): return F.linear(widen(x), widen(self.pi.weight)).mT
+    with no_autocast(x): return F.linear(widen(x), widen(self.pi.weight)).transpose(-2, -1)
 
 # %% ../../nbs/16_dmsa.ipynb #16aa0009
 @patch
@@ -184,16 +195,14 @@ def _gates(self:DMSA, x, sizes, positions):
     s = None if sizes is None else check_sizes(sizes, x).to(scores.dtype).unsqueeze(1)
     Pi = scores.sigmoid() if self.sparsify in ('subspace', None) else soft_threshold(scores, weights=s)
     if self.sparsify in ('token', None): return Pi, None
-    gate = scores.mean(-1) if s is None else (scores*s).sum(-1) / s.sum(-1)   # no matmul: autocast rounds it
+    if s is None: gate = scores.mean(-1)
+    else:
+        total = s.sum(-1)
+        gate = (scores*s).sum(-1) / total.where(total > 0, 1.)              # no matmul: autocast rounds it
     if self.activation == 'soft_threshold': return Pi, soft_threshold(gate, self.topk)
     return Pi, _activations[self.activation](gate)
 
 # %% ../../nbs/16_dmsa.ipynb #77f1f0e4
-def _bare(m:nn.Module)->bool:
-    "Is this linear map nothing but its weights?"
-    hooks = m._forward_hooks or m._forward_pre_hooks or m._backward_hooks or m._backward_pre_hooks
-    return type(m) is nn.Linear and not hooks and 'forward' not in m.__dict__
-
 @patch
 def forward(self:DMSA,
     x:Tensor,                    # tokens `b n d`
@@ -206,7 +215,7 @@ def forward(self:DMSA,
     "The update of the tokens."
     refuse_mask(attn_mask, is_causal)
     Pi, mask = self._gates(x, sizes, positions)
-    if not (_bare(self.qkv) and _bare(self.proj)):
+    if not (is_bare(self.qkv) and is_bare(self.proj)):
         return self._out(decoupled_attention(*self._heads(x), Pi, mask, sizes))
     maps = self.qkv.weight, self.proj.weight, self.qkv.bias, self.proj.bias
     return self.proj_drop(dmsa_update(x, Pi, mask, *maps, sizes))

@@ -7,6 +7,7 @@ __all__ = ['expand', 'compress', 'eca_membership', 'eca_update', 'Expand', 'Comp
 
 # %% ../../nbs/15_eca.ipynb #283a539a
 import math
+from numbers import Real
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
@@ -14,10 +15,11 @@ from torch.autograd import Function
 from einops import rearrange
 from fastcore.basics import patch
 from ..forms import Unfit, fast, operator
-from ..numerics import (block_options, check_heads, check_option, check_sizes, check_tokens, known, no_autocast,
-                             plain_grad, refuse_mask, widen)
+from ..numerics import (NOT_NEGATIVE, block_options, check_heads, check_option, check_sizes, check_tensors,
+                             check_tokens, check_value, differentiated, is_int, known, no_autocast, plain_grad,
+                             refuse_mask, widen)
 from .attention import join_heads, split_heads
-from .basis import cached_sketch, differentiated, pooled_sketch, project_rows, projector, ridge_basis
+from .basis import cached_sketch, pooled_sketch, project_rows, projector, ridge_basis
 from ..rates import coding_rate, subspace_rate
 
 # %% ../../nbs/15_eca.ipynb #3cc0de01
@@ -35,6 +37,7 @@ def check_update(
     U:Tensor|None=None,   # bases
 ):
     "Raise `ValueError` unless tokens `... n d`, sketch `... n r` and bases `h d p` fit together."
+    check_tensors(Z=Z, omega=omega, U=U)
     fit = min(Z.dim(), omega.dim()) > 1 and Z.shape[-2] == omega.shape[-2] > 0
     fit = fit and (U is None or U.dim() == 3 and U.shape[1] == Z.shape[-1])
     check_option(fit, 'shapes', (Z.shape, omega.shape, getattr(U, 'shape', None)),
@@ -48,7 +51,7 @@ def expand(
 )->Tensor:           # (I − QQᵀ)z for each token `... n d`
     "The part of each token outside the span of all of them: the expansion of ECA eq. (5)."
     check_update(Z, omega)
-    return Z - project_rows(Z, sketch_tokens(Z, omega), eps)
+    return (Z - project_rows(Z, sketch_tokens(Z, omega), eps)).to(Z.dtype)
 
 # %% ../../nbs/15_eca.ipynb #9f3f258d
 def _projectors(U, S, eps, projection):
@@ -60,9 +63,9 @@ def _projectors(U, S, eps, projection):
     return P if projection == 'full' else torch.diag_embed(P.diagonal(dim1=-2, dim2=-1))
 
 def _codes(Z, U, S, eps, projection):
-    "Codes A `... h n p` and the projectors on their spans"
+    "Codes A `... h n p` and the projectors on their spans, float32 or better"
     A = split_heads(Z @ rearrange(U, 'h d p -> d (h p)'), len(U))
-    return A, _projectors(U, S, eps, projection).to(A.dtype)
+    return widen(A), _projectors(U, S, eps, projection)
 
 # %% ../../nbs/15_eca.ipynb #3cc0de07
 def _memberships(C, eta):
@@ -71,13 +74,14 @@ def _memberships(C, eta):
 
 def _outside(A, P, eta):
     "Codes outside the span of their group, weighted by membership `... h n p`"
-    C = A @ P
-    return _memberships(C, eta).to(A.dtype).unsqueeze(-1) * (A - C)
+    with no_autocast(A):
+        C = A @ P
+        return _memberships(C, eta).unsqueeze(-1) * (A - C)
 
 def _compress(Z, U, S, eta, eps, projection):
     "The sum of eq. (8)"
     N = join_heads(_outside(*_codes(Z, U, S, eps, projection), eta))
-    return N @ rearrange(U, 'h d p -> (h p) d')
+    return N.to(Z.dtype) @ rearrange(U, 'h d p -> (h p) d')
 
 # %% ../../nbs/15_eca.ipynb #a1df40d0
 def compress(
@@ -104,7 +108,7 @@ def eca_membership(
     "Membership of each token in each subspace (ECA eq. 7)."
     check_update(Z, omega, U)
     A, P = _codes(Z, U, sketch_tokens(Z, omega), eps, projection)
-    return _memberships(A @ P, eta)
+    with no_autocast(A): return _memberships(A @ P, eta)
 
 # %% ../../nbs/15_eca.ipynb #a460790e
 @operator
@@ -124,7 +128,7 @@ def eca_update(
     S = sketch_tokens(Z, omega)
     Sr = S[..., :rank or omega.shape[-1] // len(U)]
     taken = _compress(Z, U, Sr, eta, eps, projection)
-    return alpha * (Z - project_rows(Z, S, eps)) - beta * taken
+    return (alpha * (Z - project_rows(Z, S, eps)) - beta * taken).to(Z.dtype)
 
 # %% ../../nbs/15_eca.ipynb #67694588
 def _check_widths(dim, num_heads, head_dim, rank):
@@ -132,7 +136,8 @@ def _check_widths(dim, num_heads, head_dim, rank):
     head_dim = check_heads(dim, num_heads, head_dim)
     most = min(head_dim, dim // num_heads)
     if rank is None: rank = max(1, min(20, most // 2))
-    check_option(1 <= rank <= most, 'rank', rank, f'1 … {most}: rank ≤ head_dim and num_heads·rank ≤ dim (ECA eq. 5)')
+    fits = is_int(rank) and 1 <= rank <= most
+    check_option(fits, 'rank', rank, f'1 … {most}: rank ≤ head_dim and num_heads·rank ≤ dim (ECA eq. 5)')
     return head_dim, rank
 
 # %% ../../nbs/15_eca.ipynb #eeb3987e
@@ -140,7 +145,17 @@ class _Sketched(nn.Module):
     "What the three modules share: tokens and their sketch."
     def __init__(self, dim, rank, seed):
         super().__init__()
+        check_value('seed', seed, (is_int, 'a whole number'))
         self.dim, self.rank, self.seed = dim, rank, seed
+
+    def _load_from_state_dict(self, state_dict, prefix, *args, **kwargs):
+        "Numbers that were saved without a dimension become vectors of one."
+        for name, p in self.named_parameters(recurse=False):
+            saved = state_dict.get(prefix + name)
+            is_scalar = saved is not None and saved.dim() == 0
+            if is_scalar and p.shape == (1,): state_dict[prefix + name] = saved.reshape(1)
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+
     def forward(self,
         x:Tensor,                  # tokens `b n d`
         *,
@@ -178,6 +193,7 @@ class Expand(_Sketched):
         **block,            # what timm's blocks hand to every attention layer
     ):
         super().__init__(dim, num_heads * _check_widths(dim, num_heads, dim, rank)[1], seed)
+        check_value('eps', eps, NOT_NEGATIVE)
         self.eps = eps
         block_options(self, block)
     def _call(self, x, omega): return expand(x, omega, self.eps)
@@ -196,11 +212,12 @@ class Compress(_Sketched):
         **block,                 # what timm's blocks hand to every attention layer
     ):
         head_dim, rank = _check_widths(dim, num_heads, head_dim, rank)
+        check_value('eps', eps, NOT_NEGATIVE)
         known(projection, ('full', 'diagonal'), 'unknown projection')
         super().__init__(dim, rank, seed)
         self.num_heads, self.head_dim, self.eps, self.projection = num_heads, head_dim, eps, projection
         self.U = nn.Parameter(nn.init.orthogonal_(torch.empty(dim, num_heads * head_dim)))
-        self.eta_raw = nn.Parameter(torch.tensor(math.log(math.expm1(0.5))))    # softplus gives η = ½ back
+        self.eta_raw = nn.Parameter(torch.tensor([math.log(math.expm1(0.5))]))    # softplus gives η = ½ back
         block_options(self, block)
     def _call(self, x, omega, f=compress): return f(x, self.bases(), omega, self.eta, self.eps, self.projection)
 
@@ -211,7 +228,7 @@ def bases(self:Compress)->Tensor:
     return rearrange(self.U, 'd (h p) -> h d p', h=self.num_heads)
 @patch(as_prop=True)
 def eta(self:Compress)->Tensor:
-    "Temperature of the membership, > 0."
+    "Temperature of the membership `1`, > 0."
     return F.softplus(self.eta_raw)
 @patch
 def membership(self:Compress,
@@ -245,8 +262,8 @@ class ECAttention(_Sketched):
         self.expand = Expand(dim, num_heads, rank, eps, seed)
         self.compress = Compress(dim, num_heads, head_dim, rank, eps, projection, seed=seed)
         self.positive = positive
-        self.alpha_raw = nn.Parameter(torch.tensor(self._raw(alpha)))
-        self.beta_raw = nn.Parameter(torch.tensor(self._raw(beta)))
+        self.alpha_raw = nn.Parameter(torch.tensor([self._raw('alpha', alpha)]))
+        self.beta_raw = nn.Parameter(torch.tensor([self._raw('beta', beta)]))
         block_options(self, block)
 
     def _call(self, x, omega):
@@ -255,18 +272,19 @@ class ECAttention(_Sketched):
 
 # %% ../../nbs/15_eca.ipynb #3cc0de14
 @patch
-def _raw(self:ECAttention, v):
+def _raw(self:ECAttention, name, v):
     "What is stored for a strength"
+    check_option(isinstance(v, Real) and math.isfinite(v), name, v, 'a finite number')
     if not self.positive: return float(v)
-    if v <= 0: raise ValueError(f'alpha and beta must be > 0 with positive=True, got {v}')
+    check_option(v > 0, name, v, 'a number > 0, with positive=True')
     return math.log(math.expm1(v))
 @patch(as_prop=True)
 def alpha(self:ECAttention)->Tensor:
-    "Strength of the expansion."
+    "Strength of the expansion `1`."
     return F.softplus(self.alpha_raw) if self.positive else self.alpha_raw
 @patch(as_prop=True)
 def beta(self:ECAttention)->Tensor:
-    "Strength of the compression."
+    "Strength of the compression `1`."
     return F.softplus(self.beta_raw) if self.positive else self.beta_raw
 
 # %% ../../nbs/15_eca.ipynb #1b58d30c
@@ -320,6 +338,11 @@ def _projected(A, P, eta):
     logits = torch.linalg.vector_norm(C, dim=-1).square() / (2*eta)
     return A, C, logits, logits.softmax(0)
 
+def _add_product(total, A, B, scale=1.):
+    "total += scale·AB, as PyTorch's counter of operations knows it: it doesn't see `addmm_`"
+    product = torch.baddbmm if A.dim() == 3 else torch.addmm
+    return product(total, A, B, alpha=scale, out=total)
+
 # %% ../../nbs/15_eca.ipynb #3f62ab58
 def _outside_grads(A, P, beta, eta, dN):
     "N, and the gradients of the codes A (in dN's memory), P, β and η, for a chunk `c hp`"
@@ -330,7 +353,7 @@ def _outside_grads(A, P, beta, eta, dN):
     dlogits = beta * pi * (s - mean)
     dA.mul_(weight)
     dC = C.mul_((dlogits/eta).unsqueeze(-1)).sub_(dA)
-    dA.baddbmm_(dC, P.mT)
+    _add_product(dA, dC, P.mT)
     return _joined(outside.mul_(weight)), dN, A.mT @ dC, mean.sum(), -(dlogits*logits).sum() / eta
 
 # %% ../../nbs/15_eca.ipynb #0437a8e5
@@ -338,11 +361,14 @@ class _Map(Function):
     "The map of tokens `b n d` in chunks, its gradient by hand."
     @staticmethod
     def forward(ctx, Z, Q, W, P, alpha, beta, eta):
+        strength = alpha.item()
         A, T, out = (Z.new_empty(*Z.shape[:2], k) for k in (W.shape[1], Q.shape[-1], W.shape[0]))
         for q, p, z, a, t, o in _chunks((Q, P), (Z, A, T, out)):
             codes, C, _, pi = _projected(torch.mm(z, W, out=a), p, eta)
             N = _joined((codes - C).mul_((beta*pi).unsqueeze(-1)))
-            torch.mul(z, alpha, out=o).addmm_(torch.mm(z, q, out=t), q.mT, alpha=-alpha.item()).addmm_(N, W.mT, alpha=-1)
+            torch.mul(z, alpha, out=o)
+            _add_product(o, torch.mm(z, q, out=t), q.mT, -strength)
+            _add_product(o, N, W.mT, -1)
         ctx.save_for_backward(Z, Q, W, P, alpha, beta, eta, A, T)
         return out
     @staticmethod
@@ -350,13 +376,18 @@ class _Map(Function):
         *given, A, T = ctx.saved_tensors
         if differentiated(G): return plain_grad(_map, given, G)
         Z, Q, W, P, alpha, beta, eta = given
+        strength = alpha.item()
         dZ, dQ, dW, dP, dalpha, dbeta, deta = grads = [torch.empty_like(Z), *map(torch.zeros_like, given[1:])]
         for q, p, dq, dp, z, a, t, g, dz in _chunks((Q, P, dQ, dP), (Z, A, T, G, dZ)):
             gq = g @ q
             N, da, of_p, of_beta, of_eta = _outside_grads(a, p, beta, eta, -(g @ W))
-            dq.addmm_(z.mT, gq, alpha=-alpha.item()).addmm_(g.mT, t, alpha=-alpha.item())
-            dW.addmm_(z.mT, da).addmm_(g.mT, N, alpha=-1)
-            torch.mul(g, alpha, out=dz).addmm_(gq, q.mT, alpha=-alpha.item()).addmm_(da, W.mT)
+            _add_product(dq, z.mT, gq, -strength)
+            _add_product(dq, g.mT, t, -strength)
+            _add_product(dW, z.mT, da)
+            _add_product(dW, g.mT, N, -1)
+            torch.mul(g, alpha, out=dz)
+            _add_product(dz, gq, q.mT, -strength)
+            _add_product(dz, da, W.mT)
             of_alpha = torch.linalg.vecdot(z, g).sum() - torch.linalg.vecdot(t, gq).sum()
             for total, part in ((dp, of_p), (dalpha, of_alpha), (dbeta, of_beta), (deta, of_eta)): total += part
         return *grads,
@@ -370,9 +401,11 @@ def _eca_update_in_chunks(Z, U, omega, alpha=0.1, beta=0.1, eta=0.5, eps=1e-2, r
     if torch.compiler.is_compiling(): raise Unfit('it is being compiled')
     few = Z.dim() != 3 or Z.shape[1] < omega.shape[-1] or Z.shape[1:].numel() < _few
     if few: raise Unfit(f'few tokens: {tuple(Z.shape)}')
-    if any(isinstance(t, Tensor) and t.dim() for t in (alpha, beta, eta)): raise Unfit('α, β or η is no single number')
+    several = [t for t in (alpha, beta, eta) if isinstance(t, Tensor) and t.numel() != 1]
+    if several: raise Unfit('α, β or η is no single number')
     S = sketch_tokens(Z, omega)
     if S.dtype != Z.dtype or torch.is_autocast_enabled('cpu'): raise Unfit('half precision, or autocast is on')
     Q = ridge_basis(S, eps)
     P = _projectors(U, S[..., :rank or omega.shape[-1] // len(U)], eps, projection)
-    return _Map.apply(Z, Q, rearrange(U, 'h d p -> d (h p)'), P, *(torch.as_tensor(t, dtype=Z.dtype) for t in (alpha, beta, eta)))
+    strengths = [torch.as_tensor(t, dtype=Z.dtype).reshape(()) for t in (alpha, beta, eta)]
+    return _Map.apply(Z, Q, rearrange(U, 'h d p -> d (h p)'), P, *strengths)

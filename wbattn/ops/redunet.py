@@ -10,7 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 from fastcore.basics import patch
-from ..numerics import check_option, check_sizes, check_tokens, no_autocast, refuse_mask, widen
+from ..numerics import (NOT_NEGATIVE, POSITIVE, check_option, check_sizes, check_tensors, check_tokens,
+                             check_value, no_autocast, refuse_mask, whole, widen)
 from ..rates import cholesky_plus_eye, rate_reduction
 
 # %% ../../nbs/10_redunet.ipynb #4f2a31ec
@@ -51,6 +52,7 @@ def _unrows(V, like, shift):
 
 def _unit(Z, shift):
     "Each feature divided by its length."
+    check_tensors(features=Z)
     return F.normalize(widen(Z), dim=tuple(range(-1 - shift, 0))).to(Z.dtype)
 
 # %% ../../nbs/10_redunet.ipynb #42d9200e
@@ -64,7 +66,9 @@ class ReduLayer(nn.Module):
         shift:int=0,     # 0: tokens `n d`; 1, 2: signals `n c t`, images `n c h w` with all circular shifts
     ):
         super().__init__()
-        check_option(shift in (0, 1, 2), 'shift', shift, '0, 1 (signals) or 2 (images)')
+        check_value('shift', shift, whole(0, 2))
+        check_value('eps', eps, POSITIVE)
+        check_value('lam', lam, NOT_NEGATIVE)
         self.eta, self.lam, self.eps, self.shift = eta, lam, eps, shift
         for name in ('E', 'C', 'gamma'): self.register_parameter(name, None)
 
@@ -76,6 +80,9 @@ def fit(self:ReduLayer,
     labels:Tensor,  # classes 0 … k−1 `n`, each of them present
 ):
     "Set the operators to those of the labelled features; returns the layer."
+    check_tensors(features=Z)
+    is_whole = isinstance(labels, Tensor) and not (labels.is_floating_point() or labels.is_complex())
+    check_option(is_whole, 'labels', getattr(labels, 'dtype', type(labels)), 'a tensor of whole numbers')
     fit = Z.dim() == 2 + self.shift and labels.shape == Z.shape[:1]
     check_option(fit, 'shapes', (Z.shape, labels.shape), 'features n d, n c t or n c h w, and n labels')
     classes = labels.unique().tolist()
@@ -109,11 +116,12 @@ def _load_from_state_dict(self:ReduLayer, state, prefix, *args):
 @patch
 def _residuals(self:ReduLayer, Z):
     "Rows `*f n c` of the features, CʲV `k *f n c`, and their lengths over all frequencies, ‖Cʲz‖ `k n`."
+    check_tensors(features=Z)
     E, C = self.matrices()
     found, made = (Z.shape[1:] if self.shift else Z.shape[-1:]), (E.shape[-1], *E.shape[:-2])
     check_option(found == made, 'features', Z.shape, f'features of {made}, as in fit')
     V = _rows(widen(Z), self.shift)
-    R = V.unsqueeze(0) @ C.to(V.dtype)
+    with no_autocast(Z): R = V.unsqueeze(0) @ C.to(V.dtype)
     return V, R, torch.linalg.vector_norm(R, dim=(*range(1, R.dim() - 2), -1))
 
 @patch
@@ -190,6 +198,7 @@ class ReduNet(nn.Module):
         shift:int=0,     # 0: vectors `n d`; 1, 2: signals `n c t`, images `n c h w`, equivariant to shifts
     ):
         super().__init__()
+        check_value('depth', depth, whole(0))
         self.layers = nn.ModuleList(ReduLayer(eta, lam, eps, shift) for _ in range(depth))
         self.head = ReduLayer(eta, lam, eps, shift)
 

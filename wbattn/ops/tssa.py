@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 from fastcore.basics import patch
 from ..forms import operator
-from ..numerics import block_options, check_option, check_sizes, no_autocast, widen
+from ..numerics import block_options, check_option, check_sizes, check_tensors, is_int, no_autocast, widen
 from .attention import ProjectedAttention, _Causal, _refuse_sizes
 from ..rates import variational_rate
 
@@ -38,8 +38,9 @@ def check_codes(
     bias:Tensor|None=None,  # biases of the causal form
 )->Tensor:                  # the temperatures as `h 1`, in the type of the codes, at least float32
     "Raise `ValueError` unless codes are `b h n p`, temperatures `h` or `h 1`, and biases `h n`."
-    ok = w.ndim == 4 and 0 not in w.shape[1:] and w.is_floating_point()
-    check_option(ok, 'w', (w.shape, w.dtype), 'floating-point codes b h n p with h, n, p ≥ 1')
+    check_tensors(codes=w, temp=temp, bias=bias)
+    ok = w.ndim == 4 and 0 not in w.shape[1:]
+    check_option(ok, 'codes', w.shape, 'b h n p with h, n, p ≥ 1')
     h, n = w.shape[1:3]
     check_option(temp.shape in ((h,), (h, 1)), 'temp', temp.shape, f'one temperature for each of the {h} heads')
     check_option(bias is None or bias.shape == (h, n), 'bias', getattr(bias, 'shape', None),
@@ -123,17 +124,17 @@ def decayed_cumsum(
 )->Tensor:                    # c_t = 2^−rate · c_{t−1} + x_t `... h n p`
     "The running sum of each head, fading at its rate."
     if start is not None:
-        faded = start if rate is None else torch.exp2(-rate)[:, None, None]*start
+        faded = start if rate is None else torch.pow(2., -rate)[:, None, None]*start
         x = torch.cat([x[..., :1, :] + faded, x[..., 1:, :]], -2)
     if rate is None: return x.cumsum(-2)
     n, size = x.shape[-2], min(x.shape[-2], _block)
     ages = torch.arange(size, device=x.device, dtype=x.dtype)
-    triangle = torch.exp2(-rate[:, None, None]*(ages[:, None] - ages).clamp_min(0)).tril()
+    triangle = torch.pow(2., -rate[:, None, None]*(ages[:, None] - ages).clamp_min(0)).tril()
     blocks = F.pad(x, (0, 0, 0, -n % size)).unflatten(-2, (-1, size))      # ... h m size p
     sums = torch.einsum('hij,...hmjp->...hmip', triangle, blocks)
     if n > size:
         before = F.pad(decayed_cumsum(sums[..., :-1, -1, :], size*rate), (0, 0, 1, 0))   # blocks before
-        sums = sums + torch.exp2(-rate[:, None]*(1 + ages))[:, None, :, None]*before.unsqueeze(-2)
+        sums = sums + torch.pow(2., -rate[:, None]*(1 + ages))[:, None, :, None]*before.unsqueeze(-2)
     return sums.flatten(-3, -2)[..., :n, :]
 
 # %% ../../nbs/18_causal.ipynb #59d1ff99
@@ -167,6 +168,11 @@ def causal_token_statistics_attention(
     return _causal(widen(w), temp, bias, half_life)[0].to(w.dtype)
 
 # %% ../../nbs/18_causal.ipynb #18aa0006
+def _step_precision(w, energy):
+    "On accelerators, slow in double precision, many tokens at once are summed as a whole sequence is"
+    if w.device.type == 'cpu' or w.shape[2] < 8: return energy.dtype
+    return widen(w[:0]).dtype
+
 @operator
 def causal_token_statistics_step(
     w:Tensor,             # codes U_kᵀz of the next tokens, in order `b h n p`
@@ -177,8 +183,11 @@ def causal_token_statistics_step(
     count:Tensor,         # ΣΠ of the tokens before `b h 1 1`
     half_life:float|list|Tensor|None=None,  # tokens until one counts half, > 0: one, or one a head; None: ∞
 )->tuple:                 # update of the next tokens `b h n p`; the three sums after the last of them
-    "Causal token-statistics attention of the next tokens of a stream, in the precision of its sums."
-    y, _, after = _causal(w.to(energy.dtype), temp, bias, half_life, (energy, grouped, count))
+    "Causal token-statistics attention of the next tokens of a stream; its sums keep their precision."
+    before, kind = (energy, grouped, count), _step_precision(w, energy)
+    if kind != energy.dtype: before = tuple(total.to(kind) for total in before)
+    y, _, after = _causal(w.to(kind), temp, bias, half_life, before)
+    if kind != energy.dtype: after = tuple(total.to(energy.dtype) for total in after)
     return y.to(w.dtype), after
 
 # %% ../../nbs/18_causal.ipynb #962060d5
@@ -208,19 +217,36 @@ class CausalTSSA(_Causal, TSSA):
         **block,                   # what timm's blocks hand to every attention layer
     ):
         super().__init__(dim, num_heads, qkv_bias, proj_drop, proj_bias)
+        fits = max_len is None or is_int(max_len) and max_len >= 1
+        check_option(fits, 'max_len', max_len, 'a whole number ≥ 1, or None')
         self.max_len, self.learned = max_len, learned
         self.bias = None if max_len is None else nn.Parameter(torch.zeros(num_heads, max_len))
-        lives = _start_lives(half_life, num_heads, learned)
-        kept = None if min(lives) == math.inf else torch.tensor(lives)
-        if learned: self.log_half_life = nn.Parameter(kept.log2())
-        else: self.register_buffer('_half_life', kept, persistent=False)
+        self.lives = _start_lives(half_life, num_heads, learned)
+        if learned: self.log_half_life = nn.Parameter(torch.tensor(self.lives).log2())
+        self.register_buffer('_half_life', None, persistent=False)
+        self._restore_lives()
         block_options(self, block)
+
+    def _restore_lives(self):
+        "Fixed half-lives as the arguments have them, where the weights are."
+        if self.learned or min(self.lives) == math.inf: return
+        dtype = torch.promote_types(self.temp.dtype, torch.float32)
+        self._half_life = torch.tensor(self.lives, dtype=dtype, device=self.temp.device)
+
+    def _apply(self, fn, *args, **kwargs):
+        "After all that moves, casts or empties the weights half-lives are set anew: no file has them."
+        super()._apply(fn, *args, **kwargs)
+        if '_half_life' in self._buffers: self._restore_lives()             # not while it is being built
+        return self
 
 # %% ../../nbs/18_causal.ipynb #58e5e648
 @patch(as_prop=True)
 def half_life(self:CausalTSSA)->Tensor|None:
     "Half-lives in tokens `h`; None: the published operator."
-    return self.log_half_life.exp2() if self.learned else self._half_life
+    if self.learned: return torch.pow(2., self.log_half_life)
+    lives = self._half_life
+    if lives is not None and lives.is_meta and not self.temp.is_meta: self._restore_lives()
+    return self._half_life
 
 @patch
 def _biases(self:CausalTSSA, start, end):
@@ -265,9 +291,13 @@ def membership(self:CausalTSSA,
 
 def _remembered_rate(w, Pi, half_life, dim):
     "R_t `b n` at ε = ½ of codes `b h n p` at memberships `b h n`, each sum as token t remembers it"
-    rate, each = None if half_life is None else 1/half_life.to(w), Pi.unsqueeze(-1)
-    total, count, grouped = (decayed_cumsum(x, rate) for x in (torch.ones_like(each), each, each*w.square()))
-    return (count/total*(4*dim*grouped/count).log1p()).sum((1, 3))/2
+    w, membership = widen(w), widen(Pi).unsqueeze(-1)
+    rate = None if half_life is None else 1/half_life.to(w)
+    with no_autocast(w):
+        total = decayed_cumsum(torch.ones_like(membership), rate)
+        count = decayed_cumsum(membership, rate)
+        energy = decayed_cumsum(membership*w.square(), rate)
+    return (count/total*(4*dim*energy/count).log1p()).sum((1, 3))/2
 
 @patch
 def objective(self:CausalTSSA,

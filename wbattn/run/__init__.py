@@ -91,7 +91,8 @@ def checked(
     "The options as attributes; an error for a value that makes no sense."
     from wbattn.numerics import check_value, one_of, whole   # load PyTorch, and help doesn't wait for it
     rules = dict(threads=whole(), topk=whole(), seeds=whole(), seed=whole(0, 2**32 - 1),
-        part=one_of('valid', 'test'), amp=one_of('auto', 'bf16', 'fp16', 'none'))
+        part=one_of('valid', 'test'), amp=one_of('auto', 'bf16', 'fp16', 'none'),
+        ablate=one_of('total', 'blocks', 'heads', 'halves', 'attn'))
     for k, rule in rules.items():
         if given.get(k) is not None: check_value(k, given[k], rule)
     return SimpleNamespace(**given)
@@ -162,18 +163,23 @@ def evaluate_run(
     cfg:dict=None,       # how pictures are prepared: "crop_pct=0.9 interpolation=bicubic" (default: as for the weights)
     amp:str='auto',      # precision: bf16, fp16, none, or auto: bf16 on a GPU, none on a CPU
     merge:dict=None,     # merge tokens: r=8, correction=prop, tau=0.9, plan=window, … of TokenMerger
-    out:str=None,        # directory for the numbers and the figure; '': none (default: that of the checkpoint)
+    ablate:str=None,     # measure without attention, too: total (all blocks), blocks (each), heads, halves (of ECA), or attn (all of these)
+    out:str=None,        # directory for the numbers and the figures; '': none (default: that of the checkpoint)
     **kwargs             # of train_run
-)->dict:                 # scores, of masks mIoU; images_per_s; real: accuracy on ReaL labels, for ImageNet
+)->dict:                 # scores, of masks mIoU; images_per_s; real: accuracy on ReaL labels, for ImageNet; ablation: a table
     "Evaluate a trained model: top-1, top-5, ReaL labels for ImageNet, confusions, images per second."
 
 def _print_scores(r):
     "A line for each number; those by position stay in the file."
-    shown = {k: v for k, v in r.items() if k != 'nats_by_position'}
+    shown = {k: v for k, v in r.items() if k not in ('nats_by_position', 'ablation')}
     print(resolve_name('pandas:Series')(shown).to_string(float_format='{:.4f}'.format))
+    if r.get('ablation') is None: return
+    table = r['ablation'].drop(columns=['block', 'piece'])
+    print('', 'Without attention:', table.to_string(index=False, float_format='{:.4f}'.format), sep='\n')
 
 wbattn_eval = command(evaluate_run, 'wbattn_eval', _print_scores, """  wbattn_eval runs/mine --part test
   wbattn_eval runs/mine --merge r=8,correction=prop
+  wbattn_eval runs/mine --part test --ablate attn
   wbattn_eval tost_small.pth --arch wb_tost_small_patch16_224 --data imagenet --data-dir /data/imagenet
   wbattn_eval crate.pth --arch wb_crate_base_patch16_224 --model "num_heads=6 head_dim=64" --data imagenet --data-dir /data/imagenet
 """)

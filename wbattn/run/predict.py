@@ -15,20 +15,21 @@ from PIL import Image
 from sklearn.metrics import ConfusionMatrixDisplay
 from timm.data import create_transform, resolve_model_data_config
 from torch import Tensor, nn
+from torch.amp import autocast
 from typing import Iterator
 from fastai.data.core import DataLoaders
 from fastai.data.transforms import get_image_files
 from fastcore.basics import listify
 from ..data import dls_args, get_dls, read_image, real_accuracy
 from ..data.text import get_vocab
-from ..look import (RECORDS, MissingQuantity, class_masks, class_probabilities, explain, membership_maps,
-    merge_figure, new_figure, plot_prediction)
+from ..look import (RECORDS, MissingQuantity, ablate, class_masks, class_probabilities, explain, membership_maps,
+    merge_figure, new_figure, plot_ablation, plot_prediction)
 from ..models.maps import Segmenter
 from ..models.merging import TokenMerger
 from ..numerics import SHARE, check_option, check_value, whole
 from .runs import as_given, predictions, read_pretrained, save_figure, scores
 from ..train.callbacks import amp_mode
-from ..train.checkpoint import versions, write_json
+from ..train.checkpoint import atomic_write, versions, write_json
 from ..train.learner import check_model, task_of
 
 # %% ../../nbs/75_predict.ipynb #6a1640f2
@@ -112,12 +113,35 @@ def merged(
     try: return TokenMerger(model, **given).eval()
     except TypeError as e: raise ValueError(f"merge={given}: {e}") from None
 
+# %% ../../nbs/75_predict.ipynb #75ab0002
+def ablation_table(
+    model,           # as it was evaluated
+    dls:DataLoaders, # whose part was evaluated
+    o,               # options, see evaluate_run
+)->pd.DataFrame:     # see ablate
+    "What is lost without the parts of attention that are asked for."
+    amp = amp_mode(o.amp, dls.device)
+    half = torch.float16 if amp == 'fp16' else torch.bfloat16
+    dl = dls.loaders[part_index(dls, o.part)]
+    with autocast(dls.device.type, half, enabled=bool(amp)):
+        return ablate(model, dl, o.ablate, bytes_per_token=getattr(dls, 'bytes_per_token', None))
+
+def write_ablation(
+    table:pd.DataFrame, # of ablate
+    out:Path,           # a directory
+    part,               # 'valid' or 'test'
+):
+    "The table as a CSV file, and its figure."
+    atomic_write(out/f'ablation-{part}.csv', lambda f: table.to_csv(f, index=False))
+    save_figure(plot_ablation(table), out/f'ablation-{part}.png')
+
 # %% ../../nbs/75_predict.ipynb #e083129b
 @torch.no_grad()
 def run_eval(
     o, # options, see evaluate_run
 )->dict:
     "Evaluate the model that a run left, or that others published."
+    check_option(not (o.ablate and o.merge), 'ablate', o.ablate, 'no ablation of merged tokens; leave out merge')
     model = open_pretrained(o)
     dls = evaluation_dls(model, o)
     check_model(task_of(dls), lambda k, v: v if k == 'img_size' else getattr(model, k, v))
@@ -127,13 +151,16 @@ def run_eval(
     res['images_per_s'] = round(res['images']/p['seconds'], 1)
     if o.merge: res |= dict(merge=o.merge, tokens_by_layer=merger.trace(dl.one_batch()[0].as_subclass(Tensor)).counts)
     if dls.name == 'imagenet' and len(dls.vocab) == 1000: res['real'] = real_accuracy(p['top'][:, 0], dl.dataset)
-    if o.out == '': return res
+    table = ablation_table(model, dls, o) if o.ablate else None
+    answer = res | dict(ablation=table) if o.ablate else res
+    if o.out == '': return answer
     out = Path(o.out or model.path.parent)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out/f'evaluation-{o.part}.json', res | dict(checkpoint=str(model.path), versions=versions()))
     if p.get('y', p['nll'][:, None]).dim() == 1:
         save_figure(confusion_figure(p['y'], p['top'][:, 0], dls.vocab), out/f'confusion-{o.part}.png')
-    return res
+    if o.ablate: write_ablation(table, out, o.part)
+    return answer
 
 # %% ../../nbs/75_predict.ipynb #d0407460
 def _likeliest(model, x, k):
@@ -184,7 +211,8 @@ def run_explain(
     out.parent.mkdir(parents=True, exist_ok=True)
     if o.merge: save_figure(merge_figure(merged(model, o.merge), x), out.with_name(f'{out.stem}-merged.png'))
     records = [run/r for r in RECORDS if (run/r).exists()]
-    return explain(model, x, out, records=records, title=f"{model.pretrained_cfg['architecture']}: {file.name}")
+    ablation = next((f for f in (run/'ablation-test.csv', run/'ablation-valid.csv') if f.exists()), None)
+    return explain(model, x, out, records=records, ablation=ablation, title=f"{model.pretrained_cfg['architecture']}: {file.name}")
 
 # %% ../../nbs/75_predict.ipynb #eded8ca2
 def token_probs(

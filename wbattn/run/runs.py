@@ -24,7 +24,7 @@ from fastai.data.core import DataLoaders
 from fastai.learner import Learner
 from fastai.torch_core import num_distrib, rank_distrib, set_seed
 from ..data import dls_args, get_dls
-from ..look import RECORDS, RecordLayers, learning_curves, plot_history
+from ..look import MissingQuantity, RECORDS, RecordLayers, learning_curves, plot_history, without_attention
 from ..models import create, list_models, published, save_model
 from ..models.zoo import _shipped, build_args, check_fits
 from ..numerics import known
@@ -191,6 +191,16 @@ def evaluate(
     amp = learn.mixed_precision.amp_mode.value if hasattr(learn, 'mixed_precision') else None
     return scores(predictions(learn.model, learn.dls.loaders[ds_idx], amp), learn.dls)
 
+# %% ../../nbs/74_runs.ipynb #74ab0002
+def evaluate_without_attention(
+    learn:Learner, # a trained learner
+    ds_idx=1,      # 1: validation, 2: test part
+)->dict|None:      # see scores; None for a model without attention in its blocks
+    "Scores of one part of the data when the attention of all blocks adds nothing."
+    try:
+        with without_attention(learn.model): return evaluate(learn, ds_idx)
+    except MissingQuantity: return None
+
 # %% ../../nbs/74_runs.ipynb #0c4c0e08
 _loading = 'data_dir', 'download', 'num_workers'
 _kept = ('data', 'arch', 'finetune', 'epochs', 'bs', 'lr', 'recipe', 'model', 'img_size', 'data_args', 'data_dir',
@@ -327,9 +337,11 @@ def report_run(
 )->dict:     # what summary.json holds
     "Evaluate, and write what a run leaves."
     valid, test, *_ = *(evaluate(learn, i) for i in range(1, len(learn.dls.loaders))), None
+    without = evaluate_without_attention(learn, 2 if test else 1)
     figures, trained = write_figures(p.out) if p.figures else None, sum(r['seconds'] for r in read_log(p.out/'log.csv'))
     summary = run_info(p, learn) | dict(
         seed=p.seed, accuracy=(test or valid)['accuracy'], valid=valid, test=test,
+        without_attention=without, # scores of the test part, or of validation where that is all
         parts=learn.dls.parts, params=_params(learn), epochs=p.recipe.epochs,
         resumed_after_epoch=p.epochs_done,
         seconds=dict(training=round(trained, 2), cpu=round(time.process_time() - p.cpu, 2)),
@@ -351,6 +363,15 @@ def _result(s):
     found = zip(s['parts'][1:] if 'test' in s['parts'][1:2] else ['validation', 'test'], (s['valid'], s['test']))
     return ', '.join(f'{part} {said(r)}' for part, r in found if r)
 
+def _result_without(s):
+    "What is left without attention, a line; empty for a model without attention."
+    scores, without = s['test'] or s['valid'], s['without_attention']
+    if without is None: return ''
+    if 'miou' in without: left = f"mIoU {100*without['miou']:.2f} %"
+    elif 'bits' in without: left = f"{without['bits']:.3f} bits a {'byte' if without['bytes_per_token'] else 'token'}, with it {scores['bits']:.3f}"
+    else: left = f"{100*without['accuracy']:.2f} %"
+    return f"without its attention: {left}\n"
+
 def run_train(
     o,        # options, see train_run
 )->dict:      # what summary.json holds; None in all processes but the first
@@ -361,5 +382,5 @@ def run_train(
         fit_run(p, learn)
         if rank_distrib(): return
         s = report_run(p, learn)
-    _say(f"{_result(s)}, {s['seconds']['training']:.0f} s\nrun directory: {p.out}")
+    _say(f"{_result(s)}, {s['seconds']['training']:.0f} s\n{_result_without(s)}run directory: {p.out}")
     return s

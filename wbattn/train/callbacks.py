@@ -10,14 +10,14 @@ import math, time, torch, warnings, torch.nn.functional as F
 from accelerate.utils import gather_object
 from torch.amp import GradScaler, autocast
 from fastai.callback.channelslast import ChannelsLast
-from fastai.callback.core import Callback
+from fastai.callback.core import Callback, CancelFitException
 from fastai.callback.fp16 import MixedPrecision
 from fastai.callback.tracker import TerminateOnNaNCallback
 from fastai.callback.training import GradientAccumulation, GradientClip
 from fastai.distributed import DistributedDL, DistributedTrainer, teardown_distrib
 from fastai.learner import AvgLoss, AvgMetric
 from fastai.losses import CrossEntropyLossFlat
-from fastai.metrics import accuracy, top_k_accuracy
+from fastai.metrics import accuracy, accuracy_multi, mae, top_k_accuracy
 from fastai.torch_core import distrib_barrier, find_bs, num_distrib, to_detach
 from fastcore.basics import patch, store_attr
 from fastprogress.fastprogress import format_time
@@ -25,6 +25,7 @@ from timm.data import Mixup
 from timm.loss import BinaryCrossEntropy
 from timm.utils import ModelEmaV3, unwrap_model
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 from torchvision.transforms import v2
 from ..losses import RateReductionLoss, SimDINOLoss
 from .recipes import Recipe
@@ -53,12 +54,15 @@ class Mix(Callback):
 
 # %% ../../nbs/55_callbacks.ipynb #be3c8970
 class LossTerm(Callback):
-    "Adds `term()` to the loss of a training batch; a `hook` is taken away after the fit."
+    "Adds `term()` to the loss of a training batch; its `hook` on the model lasts for the fit."
     hook, run_valid, remove_on_fetch = None, False, True
     order = 5 # before accumulation divides the loss, and before `Mix`
     def after_loss(self): self.learn.loss_grad = self.loss_grad + self.term()
-    def after_fit(self):
+    def after_fit(self): self.cleanup()
+    def cleanup(self):
+        "Take the hook away."
         if self.hook: self.hook.remove()
+        self.hook = None
 
 # %% ../../nbs/55_callbacks.ipynb #b459286e
 class RateLoss(LossTerm):
@@ -71,6 +75,7 @@ class RateLoss(LossTerm):
         def keep(head, inputs): # no method: a copy of the model would copy its object, and the Learner with it
             self.features = inputs[0]
             if self.probe: return inputs[0].detach()
+        self.cleanup() # of a fit of a plain Learner that was interrupted
         self.hook = unwrap_model(self.model).get_classifier().register_forward_pre_hook(keep)
     def term(self): return self.weight*self.rate(self.features, self.y)
 
@@ -99,11 +104,24 @@ class SimDINO(RateLoss):
         return self.rate(student.unflatten(0, (4, -1)), teacher.unflatten(0, (2, -1)))
 
 # %% ../../nbs/55_callbacks.ipynb #0fd47766
+class ClassBCE(BinaryCrossEntropy):
+    "timm's binary cross-entropy; the answer is the class whose question gets the surest yes."
+    def activation(self,
+        scores # of a batch `b classes`
+    ):         # probabilities
+        "How sure each yes is."
+        return scores.sigmoid()
+    def decodes(self,
+        scores # or probabilities, `b classes`
+    ):         # classes `b`
+        "The answers."
+        return scores.argmax(-1)
+
 def _cross_entropy(recipe): return TargetLoss(label_smoothing=recipe.smoothing)
 
 LOSSES = {
     'ce': (_cross_entropy, []),
-    'bce': (lambda recipe: BinaryCrossEntropy(smoothing=recipe.smoothing), []),
+    'bce': (lambda recipe: ClassBCE(smoothing=recipe.smoothing), []),
     'ce+rate': (_cross_entropy, [lambda recipe: RateLoss(recipe.rate_weight)]),
     'mcr2': (_cross_entropy, [lambda recipe: RateLoss(probe=True)]),
     'simdino': (_cross_entropy, [lambda recipe: SimDINO()])} # `loss` of a recipe → its function; callbacks beside it
@@ -125,6 +143,7 @@ class TokenLabels(LossTerm):
     ): self.weight = weight
     def before_fit(self):
         def keep(norm, inputs, tokens): self.tokens = tokens # no method, as in RateLoss
+        self.cleanup() # as in RateLoss
         self.hook = unwrap_model(self.model).norm.register_forward_hook(keep)
     def before_batch(self):
         if len(self.yb) != 2:
@@ -138,11 +157,24 @@ class TokenLabels(LossTerm):
 # %% ../../nbs/55_callbacks.ipynb #a08ada73
 class Amp(MixedPrecision):
     "fastai's mixed precision, on any device."
-    name = 'mixed_precision'
+    name, inside = 'mixed_precision', False
     def before_fit(self):
         device, half = next(self.model.parameters()).device.type, self.amp_mode.value == 'fp16'
         self.autocast = autocast(device, dtype=torch.float16 if half else torch.bfloat16)
-        self.learn.scaler, self.scales = GradScaler(device, enabled=half), []
+        self.learn.scaler, self.scales = GradScaler(device, **self.kwargs | dict(enabled=half)), []
+    def before_batch(self):
+        super().before_batch()
+        self.inside = True
+    def after_loss(self):
+        super().after_loss()
+        self.inside = False
+    def after_cancel_batch(self): self.cleanup()
+    def after_fit(self):
+        self.cleanup() # of a fit that was cancelled within a batch
+        super().after_fit()
+    def cleanup(self):
+        "Leave autocasting, where a batch was left before its loss."
+        if self.inside: self.after_loss()
 
 def amp_mode(
     amp:str, # 'auto', 'bf16', 'fp16' or 'none'
@@ -162,7 +194,10 @@ class Compile(Callback):
         backend=True, # of torch.compile; True: its own choice
     ): self.backend = 'inductor' if backend is True else backend
     def before_fit(self): self.model.compile(backend=self.backend)
-    def after_fit(self): unwrap_model(self.model)._compiled_call_impl = None # torch has no public way back
+    def after_fit(self): self.cleanup()
+    def cleanup(self):
+        "Compiled no longer."
+        unwrap_model(self.model)._compiled_call_impl = None # torch has no public way back
 
 # %% ../../nbs/55_callbacks.ipynb #c9dfc265
 def gather(
@@ -197,6 +232,10 @@ class Distributed(DistributedTrainer):
     def before_fit(self):
         for dl in self.dls.loaders: dl.rng.setstate(gather(dl.rng.getstate())[0]) # the same order of images in all
         super().before_fit()
+    def after_fit(self): self.cleanup()
+    def cleanup(self):
+        "The model without its wrapper, and the loaders as they were."
+        if isinstance(self.model, DistributedDataParallel): super().after_fit()
     def before_validate(self):
         super().before_validate()
         models = nn.ModuleList([self.model, *([self.ema.avg] if hasattr(self, 'ema') else [])])
@@ -250,13 +289,13 @@ def bits(
     score.__name__ = 'bits_per_byte' if dls.bytes_per_token else 'bits_per_token'
     return score
 
-METRICS = dict(accuracy=lambda dls: accuracy, top5=lambda dls: top5,
-               bits_per_byte=bits) # name in a task → DataLoaders → function
+METRICS = dict(accuracy=lambda dls: accuracy, top5=lambda dls: top5, accuracy_multi=lambda dls: accuracy_multi,
+               mae=lambda dls: mae, bits_per_byte=bits) # name in a task → DataLoaders → function
 
 # %% ../../nbs/55_callbacks.ipynb #a5b28569
 class EMA(Callback):
     "timm's exponential moving average of the weights, evaluated beside them."
-    order, remove_on_fetch = 55, True
+    order, remove_on_fetch, begun = 55, True, False
     def __init__(self,
         decay=0.99,  # of the average, per step
         warmup=True, # the decay grows to that
@@ -264,13 +303,18 @@ class EMA(Callback):
     ): store_attr()
     def before_fit(self):
         self.avg, self.steps = ModelEmaV3(unwrap_model(self.model), self.decay, use_warmup=self.warmup), 0
+        self.begun = True
     def after_step(self):
         self.steps += 1
         self.avg.update(self.model, step=self.steps) # by the order of weights, not their names
     def after_pred(self): # in mixed precision, too, this comes before autocasting ends
         if not self.training: self.pred2 = self.avg.module(*self.xb).float()
     def after_fit(self):
-        if self.final: unwrap_model(self.model).load_state_dict(self.avg.module.state_dict())
+        if self.final and self.begun: unwrap_model(self.model).load_state_dict(self.avg.module.state_dict())
+        self.cleanup()
+    def cleanup(self):
+        "An average belongs to one fit: the next, stopped before it began, doesn't put it into the model."
+        self.begun = False
     def state_dict(self):
         "What a checkpoint keeps."
         return self.avg.module.state_dict(), self.steps
@@ -293,6 +337,7 @@ class StopOnNonFinite(TerminateOnNaNCallback):
     remove_on_fetch = True
     def after_batch(self):
         if self.loss.isfinite(): return
+        if hasattr(self.learn, 'lr_finder'): raise CancelFitException()
         what = f'the loss ({self.loss.item()})' if all(x.isfinite().all() for x in self.xb) else 'the input'
         part = 'training' if self.training else 'validation'
         raise NonFiniteError(f"{what} is not finite at epoch {self.epoch + 1}, step {self.iter + 1} of {part}")

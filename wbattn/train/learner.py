@@ -6,8 +6,10 @@
 __all__ = ['wb_learner', 'features', 'NearestSubspace']
 
 # %% ../../nbs/56_learner.ipynb #54775e49
-import numpy as np, sys, torch, torch.nn.functional as F
+import copy, copyreg, math, numpy as np, sys, torch, torch.nn.functional as F
 from accelerate.utils import DistributedDataParallelKwargs
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -19,13 +21,17 @@ from fastai.callback.core import CancelEpochException
 from fastai.callback.progress import ProgressCallback
 from fastai.callback.schedule import ParamScheduler, SchedCos, SchedLin, combine_scheds, combined_cos
 from fastai.data.core import DataLoaders
+from fastai.data.load import DataLoader
 from fastai.imports import IN_NOTEBOOK
 from fastai.learner import Learner, Metric
 from fastai.optimizer import OptimWrapper
-from fastai.torch_core import num_distrib, rank_distrib
+from fastai.torch_core import default_device, num_distrib, rank_distrib
 from fastcore.basics import patch
 from fastcore.foundation import L
+from fastcore.meta import delegates
 from fastcore.xtras import ContextManagers
+from plum import Function
+from timm import get_pretrained_cfg_value
 from timm.layers import to_2tuple
 from timm.optim import create_optimizer_v2, get_optimizer_info, param_groups_layer_decay, param_groups_weight_decay
 from ..numerics import known
@@ -33,34 +39,80 @@ from ..data import Task, task_of
 from ..models import check_weights, create, fit_positions
 from ..models.maps import Segmenter
 from ..models.zoo import check_fits
-from .callbacks import (LOSSES, METRICS, Distributed, EMAMetric, SampleLoss, SampleMean, Speed,
-    StopOnNonFinite, gather, head_input, recipe_cbs)
+from .callbacks import (LOSSES, METRICS, Amp, Distributed, EMAMetric, SampleLoss, SampleMean,
+    Speed, StopOnNonFinite, gather, head_input, recipe_cbs)
 from .recipes import Recipe, get_recipe
 
 # %% ../../nbs/56_learner.ipynb #2dc6f94a
 def param_groups(
     model:nn.Module,        # its no_weight_decay() is asked, if it has one
     recipe:Recipe,          # its layer_decay and decay_all are used
-)->list:                    # groups with `decay`, `lr_scale` (the share of the learning rate) and `head`
-    "Parameters without and with weight decay; one pair per layer if rates differ by layer, and one for the head."
+    splitter=None,          # fastai's: model → lists of parameters, one a level; None: the body and the head
+)->list:                    # groups with `decay`, `lr_scale` (the share of the learning rate) and `level`
+    "Parameters without and with weight decay, level by level; one pair per layer if rates differ by layer."
     exempt = getattr(model, 'no_weight_decay', set)()
     of_layers = partial(param_groups_layer_decay, layer_decay=recipe.layer_decay)
     split = of_layers if recipe.layer_decay < 1 else param_groups_weight_decay
+    level_of, groups = _levels(model, splitter), split(model, 1., no_weight_decay_list=exempt)
+    found = []
+    for level in sorted(set(level_of.values())):
+        for g in groups:
+            params = [p for p in g['params'] if level_of.get(id(p)) == level]
+            decay = recipe.decay_all or g['weight_decay'] > 0
+            if params: found.append(dict(params=params, decay=decay, lr_scale=g.get('lr_scale', 1.), level=level))
+    return found
+
+def _levels(model, splitter=None):
+    "Of each parameter's id the level: 0 the body, 1 the head; or the number of its list."
+    if splitter:
+        lists = list(splitter(model))
+        if lists and isinstance(lists[0], Tensor): lists = [lists]
+        return {id(p): level for level, params in enumerate(lists) for p in params}
     of_head = {id(p) for p in getattr(model, 'get_classifier', nn.Identity)().parameters()}
-    return [dict(params=params, decay=recipe.decay_all or g['weight_decay'] > 0, lr_scale=g.get('lr_scale', 1.),
-                 head=head)
-            for head in (False, True) for g in split(model, 1., no_weight_decay_list=exempt)
-            if (params := [p for p in g['params'] if (id(p) in of_head) == head])]
+    return {id(p): int(id(p) in of_head) for p in model.parameters()}
+
+def param_lists(
+    model:nn.Module,        # any
+    splitter=None,          # as in `param_groups`
+)->list:
+    "The parameters of each level, for an optimiser that isn't the recipe's."
+    level_of = _levels(model, splitter)
+    free = [p for p in model.parameters() if p.requires_grad and id(p) in level_of]
+    return [[p for p in free if level_of[id(p)] == level] for level in sorted({level_of[id(p)] for p in free})]
 
 # %% ../../nbs/56_learner.ipynb #def05a52
 class GroupOptim(OptimWrapper):
-    "A torch optimiser for fastai; a group's `lr_scale` and `decay` multiply what is set for all."
+    "A torch optimiser for fastai; a group's `lr_scale` and `decay` multiply what is set for all of its level."
+    @property
+    def _level(self): return [g['level'] for g in self.opt.param_groups]
     def _set_hyper(self, k, v):
         scale = dict(lr='lr_scale', wd='decay').get(k)
         super()._set_hyper(k, [float(x)*g.get(scale, 1) for g, x in zip(self.opt.param_groups, v)])
+    def set_hyper(self,
+        k, # 'lr', 'wd', 'mom', …
+        v  # a number; one for each group; or a slice from the first level to the last
+    ):
+        "Set a number of all groups; a slice is spread over the levels."
+        if isinstance(v, slice):
+            last = max(self._level)
+            low = v.start or (v.stop/10 if last else v.stop)
+            steps = np.geomspace(low, v.stop, last + 1) if v.start else [low]*last + [v.stop]
+            v = [steps[level] for level in self._level]
+        super().set_hyper(k, v)
+    def freeze_to(self,
+        n # the first level to train; negative: counted from the last
+    ):
+        "Train the levels from the n-th on."
+        first = n if n >= 0 else max(self._level) + 1 + n
+        super().freeze_to(sum(level < first for level in self._level))
     @property
-    def hypers(self): # as they were set: fit_one_cycle sets again what it reads here
-        return [h | dict(lr=h['lr']/h.get('lr_scale', 1)) for h in super().hypers]
+    def hypers(self):
+        "Numbers as they were set, which fit_one_cycle reads and sets again; nothing else, for loggers."
+        ours, found = ('lr_scale', 'decay', 'level'), []
+        for h in super().hypers:
+            numbers = {k: v for k, v in h.items() if type(v) in (int, float) and k not in ours}
+            found.append(numbers | dict(lr=h['lr']/h.get('lr_scale', 1)))
+        return found
 
 # %% ../../nbs/56_learner.ipynb #60cd24e4
 def _make_optimizer(groups, lr, recipe):
@@ -121,11 +173,86 @@ def validation_context(self:WBLearner,
     if inner: return Learner.validation_context(self, cbs, inner)
     return ContextManagers([self.removed_cbs(self.cbs.filter(fit_only)), Learner.validation_context(self, cbs)])
 
+# %% ../../nbs/56_learner.ipynb #52185745
 @patch
-def freeze(self:WBLearner):
-    "Train the head only."
-    if not self.opt: self.create_opt()
-    self.freeze_to(-sum(g['head'] for g in self.opt.opt.param_groups))
+def _with_events(self:WBLearner, f, event_type, ex, final=lambda: None):
+    "fastai's; a fit is cleaned up however it ends."
+    if event_type != 'fit': return Learner._with_events(self, f, event_type, ex, final)
+    loss_func = self.loss_func
+    with ExitStack() as stack: # runs all of them, though one should fail
+        for cb in self.cbs:
+            if hasattr(type(cb), 'cleanup'): stack.callback(cb.cleanup)
+        try: Learner._with_events(self, f, event_type, ex, final)
+        except BaseException:
+            self.loss_func = loss_func
+            raise
+
+# %% ../../nbs/56_learner.ipynb #e1bea540
+@contextmanager
+def _undone(learn):
+    "Put back weights, optimiser and averages at the end."
+    weights = {k: v.clone() for k, v in learn.model.state_dict().items()}
+    opt = learn.opt and copy.deepcopy(learn.opt.state_dict())
+    ema = vars(learn.ema).copy() if hasattr(learn, 'ema') else None
+    try: yield
+    finally:
+        learn.model.load_state_dict(weights)
+        learn.model.zero_grad()
+        if opt: learn.opt.load_state_dict(opt)
+        else: learn.opt = None
+        if ema:
+            vars(learn.ema).clear()
+            vars(learn.ema).update(ema)
+
+@patch
+@delegates(Learner.lr_find)
+def lr_find(self:WBLearner,
+    **kwargs # of fastai's: start_lr, end_lr, num_it, stop_div, show_plot, suggest_funcs
+):
+    "fastai's search for a learning rate; what it trained is undone."
+    with _undone(self):
+        try: return Learner.lr_find(self, **kwargs)
+        except (IndexError, RuntimeError) as e: # a suggestion from next to no losses
+            count = sum(map(math.isfinite, self.recorder.losses))
+            if count > 16: raise
+            raise ValueError(f"the loss was finite for {count} steps, too few to suggest a rate; choose a "
+                             "smaller start_lr or end_lr, or suggest_funcs=None") from e
+
+# %% ../../nbs/56_learner.ipynb #c6870aff
+def _function_of(function, methods):
+    "plum's function of several methods."
+    result = Function(function)
+    for method in methods: result.dispatch(method)
+    return result
+
+def _by_methods(function): return _function_of, (function.__wrapped__, [m.implementation for m in function.methods])
+
+@patch
+@delegates(Learner.export)
+def export(self:WBLearner,
+    fname='export.pkl', # file, below `path`
+    **kwargs            # of fastai's: pickle_module, pickle_protocol
+):
+    "Write the Learner without data and optimiser, for `load_learner`; it keeps its own."
+    dls, opt, before = self.dls, self.opt, copyreg.dispatch_table.get(Function)
+    copyreg.pickle(Function, _by_methods)
+    try: Learner.export(self, fname, **kwargs)
+    finally:
+        self.dls, self.opt = dls, opt
+        copyreg.dispatch_table.pop(Function)
+        if before: copyreg.pickle(Function, before)
+
+@patch
+def to_fp16(self:WBLearner,
+    **kwargs # of torch's GradScaler
+):
+    "Train in float16 where autocasting says so, with scaled gradients."
+    return self.to_fp32().add_cb(Amp('fp16', **kwargs))
+
+@patch
+def to_bf16(self:WBLearner):
+    "Train in bfloat16 where autocasting says so."
+    return self.to_fp32().add_cb(Amp('bf16'))
 
 # %% ../../nbs/56_learner.ipynb #866a7ca4
 @patch
@@ -178,11 +305,13 @@ def load_weights(
     state:dict,      # weights of another, under the same names
 ):
     "Put weights into a model; a head for another number of classes is left out, and of a classifier for masks its own."
+    foreign = [k for k, v in state.items() if not isinstance(v, Tensor)]
+    if foreign: raise ValueError(f"weights of another model; no tensors: {foreign[:8]}")
     body, own = getattr(model, 'body', model), model.state_dict()
     if hasattr(body, 'pos_embed'): state = fit_positions(state, body)
     if isinstance(model, Segmenter) and 'head.classes' not in state:
         state = {f'body.{k}': v for k, v in state.items() if f'body.{k}' in own}
-    head = f"{model.pretrained_cfg.get('classifier', 'head')}."
+    head = f"{getattr(model, 'pretrained_cfg', {}).get('classifier', 'head')}."
     given, own = ({k: v.shape for k, v in o.items() if k.startswith(head)} for o in (state, own))
     free = given.keys() | own.keys() if given != own else ()
     check_weights(state, model, "weights of another model", free)
@@ -199,6 +328,36 @@ def check_model(
         longer = k == 'block_size' and not 0 < had <= v
         if had != v and not longer: raise ValueError(f"{k}={had} in the model, but the data have {v}")
 
+# %% ../../nbs/56_learner.ipynb #7fe61f76
+@contextmanager
+def evaluating(
+    model:nn.Module # any
+):
+    "Evaluation mode, and afterwards each module's own again."
+    was = [(m, m.training) for m in model.modules()]
+    model.eval()
+    try: yield
+    finally:
+        for m, training in was: m.training = training
+
+@torch.no_grad()
+def check_forward(
+    model:nn.Module, # of pictures
+    task:Task,       # of the data
+    name:str,        # of the model, for errors
+):
+    "A `ValueError` unless a model takes pictures of the data and gives a score for each class."
+    classes, size = task.model_args['num_classes'], task.model_args['img_size']
+    x = next(model.parameters(), torch.zeros(1)).new_zeros(2, task.model_args['in_chans'], *size)
+    with evaluating(model):
+        try: out = model(x)
+        except Exception as e:
+            raise ValueError(f"{name} can't take pictures of shape {list(x.shape[1:])}: {e}") from e
+    want = (2, classes, *size) if task.kind == 'masks' else (2, classes)
+    given = getattr(out, 'shape', None)
+    if given != want:
+        raise ValueError(f"{name} returns {list(given) if given else type(out).__name__}; expected {list(want)}")
+
 # %% ../../nbs/56_learner.ipynb #b64f4334
 def make_model(
     name:str,     # in timm's registry
@@ -212,11 +371,14 @@ def make_model(
         name, kwargs, reads = 'wb_segmenter', dict(body=name) | kwargs, 'masks'
     if reads != task.kind: raise ValueError(f"{name} reads {reads}, not {task.kind}")
     check_model(task, kwargs.get)
-    kwargs = {k: v for k, v in task.model_args.items() if k != 'img_size' or name.startswith('wb_')} | kwargs
+    ours = name.startswith('wb_')
+    takes_size = ours or get_pretrained_cfg_value(name, 'fixed_input_size')
+    kwargs = {k: v for k, v in task.model_args.items() if k != 'img_size' or takes_size} | kwargs
     try:
         check_fits(name, 1, **kwargs)
         model = create(name, **kwargs)
     except TypeError as e: raise ValueError(f"{name}: {e}") from e
+    if not ours: check_forward(model, task, name)
     if weights is not None: load_weights(model, weights)
     return model
 
@@ -230,44 +392,105 @@ def _loss_of(recipe, task):
     loss.axis = 1
     return loss
 
+# %% ../../nbs/56_learner.ipynb #7dd670d2
+def _loss_of_block(dls, recipe, task, loss_func):
+    "The loss that comes with targets that are no classes, unless another is given."
+    r = recipe
+    if r.loss != 'ce' or r.mixup or r.cutmix or r.token_labels:
+        raise ValueError(f"{task.targets} are learned with the loss of their block (loss=ce), without mixup, "
+                         "cutmix and token_labels")
+    loss = loss_func or getattr(dls.train.dataset, 'loss_func', None)
+    if loss is None:
+        raise ValueError(f"the targets are {task.targets}, the loaders have no loss for them; pass loss_func")
+    return loss
+
 # %% ../../nbs/56_learner.ipynb #ce93f4ec
-def _learner(dls, model, recipe, task, loss_func, metrics):
+def _step_size(dls, recipe):
+    "Images per step of the optimiser, over all processes and parts."
+    bs = getattr(dls.train, 'bs', None) or getattr(dls.train, 'batch_size', None) # fastai's, PyTorch's
+    return bs*recipe.grad_accum_steps*max(1, num_distrib()) if bs else recipe.bs
+
+def _learner(dls, model, recipe, task, loss_func, metrics, **kwargs):
     "With all that a recipe asks for."
-    device = torch.device(dls.device or 'cpu')
+    device = torch.device(getattr(dls, 'device', default_device()) or 'cpu')
     exact = [m if isinstance(m, Metric) else SampleMean(m) for m in L(metrics)]
     if recipe.model_ema_decay:
         averaged = {MeanIoU: EMAMeanIoU, SampleMean: EMAMetric}
         exact += [averaged[type(m)](m.func) for m in exact if type(m) in averaged]
-    learn = WBLearner(dls, model, loss_func=loss_func, opt_func=partial(_make_optimizer, recipe=recipe),
-        splitter=partial(param_groups, recipe=recipe), lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms,
-        metrics=exact, cbs=[StopOnNonFinite(), Speed()])
+    learn = WBLearner(dls, model, loss_func=loss_func, lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms,
+                      metrics=exact, cbs=[StopOnNonFinite(), Speed()], **kwargs)
     learn.recipe, learn.recorder.loss = recipe, SampleLoss()
     lines, cuda = not (IN_NOTEBOOK or sys.stdout.isatty()), device.type == 'cuda'
     if rank_distrib() or lines: learn.remove_cb(ProgressCallback)
     if lines: learn.logger = learn.speed.line
     same = DistributedDataParallelKwargs(broadcast_buffers=False)
-    if num_distrib() > 1: learn.add_cb(Distributed(cuda, cpu=not cuda, mixed_precision='no', kwargs_handlers=[same]))
-    return learn.add_cbs(recipe_cbs(recipe, task.model_args.get('num_classes'), dls.train.bs, device))
+    if num_distrib() > 1:
+        if not all(isinstance(dl, DataLoader) for dl in dls.loaders):
+            raise ValueError("several processes share loaders of fastai's class; these are PyTorch's")
+        learn.add_cb(Distributed(cuda, cpu=not cuda, mixed_precision='no', kwargs_handlers=[same]))
+    bs = _step_size(dls, recipe)//max(1, num_distrib())//recipe.grad_accum_steps
+    return learn.add_cbs(recipe_cbs(recipe, task.model_args.get('num_classes'), bs, device))
+
+# %% ../../nbs/56_learner.ipynb #3d7fd39c
+def _changed(recipe, dls, lr, wd, moms):
+    "The recipe with the loaders' batch size, and with what the call says."
+    changes = dict(bs=_step_size(dls, recipe))
+    if lr is not None: changes |= dict(lr=lr, lr_base_size=0)
+    if wd is not None: changes['wd'] = wd
+    if moms is not None: changes['moms'] = moms
+    return replace(recipe, **changes)
+
+def _given_model(model, task, name, weights, model_kwargs):
+    "A model that the caller has made, once it is known to fit."
+    if model_kwargs:
+        raise ValueError(f"{', '.join(model_kwargs)}: arguments for a model that is made already; pass its name, "
+                         "or make it with them")
+    check_model(task, lambda k, v: v if k == 'img_size' else getattr(model, k, v))
+    if 'img_size' in task.model_args: check_forward(model, task, name)
+    if weights is not None: load_weights(model, weights)
+    return model
+
+def _optimizer_args(recipe, opt_func, splitter):
+    "What fastai's Learner makes its optimiser with."
+    if opt_func is None:
+        groups = partial(param_groups, recipe=recipe, splitter=splitter)
+        return dict(opt_func=partial(_make_optimizer, recipe=recipe), splitter=groups)
+    if recipe.layer_decay < 1 or recipe.decay_all:
+        raise ValueError("layer_decay and decay_all are of the recipe's optimiser; leave out opt_func, or them")
+    return dict(opt_func=opt_func, splitter=partial(param_lists, splitter=splitter))
 
 # %% ../../nbs/56_learner.ipynb #05d121c2
 def wb_learner(
-    dls:DataLoaders,      # such as digits_dls()
+    dls:DataLoaders,      # such as digits_dls(); others', of pictures: see `task_of`
     arch,                 # a name in timm's registry (`wb_eca_…`), or a model
     recipe:Recipe=None,   # None: the one for this data and architecture
     loss_func=None,       # None: the recipe's
     metrics=None,         # fastai metrics; None: accuracy, and top-5 where there are more than ten classes
     cbs=None,             # further callbacks
     weights:dict=None,    # a state dict to start from, see load_weights
+    opt_func=None,        # fastai's, in place of the recipe's optimiser
+    splitter=None,        # fastai's: model → lists of parameters, by level; None: body and head
+    lr:float=None,        # in place of the recipe's, whatever the batch size
+    wd:float=None,        # likewise
+    moms:tuple=None,      # likewise
+    path=None,            # folder of what is saved and exported; None: the loaders'
+    model_dir='models',   # folder of what is saved, below `path`
+    train_bn:bool=True,   # do norms of frozen parts learn?
     **model_kwargs        # passed to the model, beyond the recipe's: rank, drop_path_rate, …
 )->WBLearner:
     "A fastai Learner for a model of the zoo, as the recipe says."
-    task, model, name = task_of(dls), arch, arch if isinstance(arch, str) else type(arch).__name__
-    recipe = recipe or get_recipe(getattr(dls, 'name', None), name)
+    named, classes = isinstance(arch, str), model_kwargs.get('num_classes', getattr(arch, 'num_classes', None))
+    task, name = task_of(dls, classes), arch if named else type(arch).__name__
+    recipe = _changed(recipe or get_recipe(getattr(dls, 'name', None), name), dls, lr, wd, moms)
     known(recipe.loss, LOSSES, "unknown loss")
-    if isinstance(arch, str): model = make_model(name, task, recipe.model | model_kwargs, weights)
-    else: check_model(task, lambda k, v: v if k == 'img_size' else getattr(arch, k, v))
+    if task.targets == 'classes': loss_func = loss_func or _loss_of(recipe, task)
+    else: loss_func = _loss_of_block(dls, recipe, task, loss_func)
     if metrics is None: metrics = [METRICS[k](dls) for k in task.metrics]
-    return _learner(dls, model, recipe, task, loss_func or _loss_of(recipe, task), metrics).add_cbs(cbs)
+    if named: model = make_model(arch, task, recipe.model | model_kwargs, weights)
+    else: model = _given_model(arch, task, name, weights, model_kwargs)
+    own = _optimizer_args(recipe, opt_func, splitter)
+    own |= dict(path=path, model_dir=model_dir, train_bn=train_bn)
+    return _learner(dls, model, recipe, task, loss_func, metrics, **own).add_cbs(cbs)
 
 # %% ../../nbs/56_learner.ipynb #e02c0e55
 @torch.no_grad()
@@ -276,8 +499,8 @@ def features(
     dl,              # a loader of images and labels
 )->tuple:            # arrays: features `n d`, labels `n`
     "The features of all images of a loader, in evaluation mode and without augmentation, and their labels."
-    device, rows = next(model.eval().parameters()).device, []
-    with dl.dataset.set_split_idx(1):
+    device, rows = next(model.parameters()).device, []
+    with evaluating(model), dl.dataset.set_split_idx(1):
         for b in dl.new(shuffle=False, drop_last=False):
             x, y = (o.as_subclass(Tensor) for o in b[:2])
             rows.append((head_input(model, x.to(device)).float().cpu(), y.cpu()))
