@@ -6,28 +6,26 @@
 __all__ = ['read_imagenet', 'cifar_dls', 'imagenet_dls', 'folder_dls']
 
 # %% ../../nbs/49_datasets.ipynb #34f2746f
-import numpy as np, random
+import numpy as np, os, unicodedata
 import torchvision.datasets as tvd
 from collections import Counter
 from contextlib import nullcontext
 from fastcore.meta import delegates
 from functools import partial
 from pathlib import Path
-from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD, ImageNetInfo, RealLabelsImagenet
-from timm.layers import to_2tuple
-from torchvision.datasets.folder import IMG_EXTENSIONS, make_dataset
+from timm.data import ImageNetInfo, RealLabelsImagenet
 from PIL import Image
 from unittest.mock import patch as replaced
 from fastai.data.core import DataLoaders, Datasets
-from fastai.data.transforms import Normalize
-from fastai.vision.augment import FlipItem, Resize
-from ..numerics import known, nearest
-from .images import AUGMENTS, UnreadableImage, check_files, hold_out, image_dls, mask_dls, read_image
-from .loaders import DATASETS, Loaders, Task, array_dls, dataset, task_of
-from wbattn.data.scenes import (DIGITS_MEAN, DIGITS_STD, Scenes, digits_arrays, digits_dls, mask_task, scenes,
+from ..numerics import UserError, check_option, check_types, known, nearest
+from .images import (AUGMENTS, UnreadableImage, check_files, find_files, find_pictures, hold_out, image_dls, mask_dls,
+    read_image, read_mask)
+from wbattn.data.loaders import (DATASETS, Loaders, Task, array_dls, compare_fingerprints, dataset, in_words, mask_task, say,
+    task_of)
+from wbattn.data.scenes import (DIGITS_MEAN, DIGITS_STD, Scenes, digits_arrays, digits_dls, scenes,
     scenes_dls)
 from .sequences import byte_rows, imdb_dls, listops_dls, pathfinder_dls, sequence_dls, sequence_options
-from .text import text_dls
+from .text import decode_text, text_dls
 
 # %% ../../nbs/49_datasets.ipynb #ede925fc
 def pictures(
@@ -38,7 +36,7 @@ def pictures(
     size=224,     # side of the images
     format='',    # in which form it comes, and on which terms
     url='',       # where it is published
-    **options     # of `image_dls`: train_on, own, data_dir, hflip, augment
+    **options     # of `image_dls`: train_on, valid_pct, own, data_dir, hflip, augment, verify
 ):                # a decorator
     "Put a reader of pictures into the table of data sets."
     def add(read):
@@ -82,7 +80,7 @@ def read_published(
 # %% ../../nbs/49_datasets.ipynb #9dcc50dc
 def _published(name, tv, *row, **options):
     "A row for a data set that torchvision reads."
-    pictures(name, *row, **options)(partial(read_published, tv, name))
+    pictures(name, *row, valid_pct=0., **options)(partial(read_published, tv, name))    # papers validate on the test part
 
 _cifar = 'pickled arrays', 'https://www.cs.toronto.edu/~kriz/cifar.html'
 _published('cifar10', tvd.CIFAR10, 'CIFAR-10, small photographs', '50,000 → 10,000', 10, 32, *_cifar,
@@ -103,9 +101,9 @@ _published('food101', tvd.Food101, 'Food-101, photographs of dishes', '75,750 �
 @dataset('grey_cifar10', 'CIFAR-10 in grey, row by row', '45,000 + 5,000 → 10,000', 10, 1024, *_cifar)
 @sequence_options
 def grey_cifar_dls(
-    data_dir='data', # directory that holds the files, or will
-    download=False,  # fetch what is missing
-    verify=True,     # compare checksums?
+    data_dir:Path='data', # directory that holds the files, or will
+    download:bool=False,  # fetch what is missing
+    verify:bool=True,     # compare checksums?
     **kwargs         # of sequence_dls
 )->Loaders:          # batches (ids `b 1024`, labels `b`); 257 symbols, 10 classes
     "CIFAR-10 in grey, row by row (the arena's Image)."
@@ -115,58 +113,148 @@ def grey_cifar_dls(
     return sequence_dls('grey_cifar10', rows, vocab, 1024, **kwargs)
 
 # %% ../../nbs/49_datasets.ipynb #40bde8ee
-def _class_folders(d): return sorted(o.name for o in Path(d).glob('[!.]*/'))
+PARTS = dict(
+    train=('train', 'training'),
+    val=('val', 'valid', 'validation', 'dev'),
+    test=('test', 'testing')) # part → names of its folder
 
-def _read_class_folders(d, classes):
-    "Images and labels in class folders"
-    for o in _class_folders(d):
-        if o not in classes: raise ValueError(f"{str(d)!r} has a folder {o!r}, but the training part has no such class")
-    found = make_dataset(str(d), {c: i for i, c in enumerate(classes)}, IMG_EXTENSIONS, allow_empty=True)
-    if not found: raise FileNotFoundError(f"no images in the class folders of {str(d)!r}; expected .jpg, .png, …")
-    return tuple(map(np.array, zip(*found)))
+def _part(name):
+    "Which part a folder of this name is: 'train', 'val', 'test', or none"
+    return next((part for part, names in PARTS.items() if name.lower() in names), None)
+
+def _below(names, folder):
+    "Those of the names that lie in a folder, by their names below it"
+    start = f'{folder}/' if folder else ''
+    return [k[len(start):] for k in names if k.startswith(start)]
+
+def _class_folders(found, folder):
+    "Names of the folders directly in a folder that was looked into"
+    return sorted(k for k in _below(found.folders, folder) if '/' not in k)
+
+def _part_folders(found):
+    "Part → folder, '' for the class folders beside others; a folder of pictures that is called as a part is noted"
+    where = {}
+    for name in _class_folders(found, ''):
+        part = _part(name)
+        if part is None: continue
+        if _class_folders(found, name):
+            if part in where: raise UserError(f"{where[part]!r} and {name!r} are both {part} parts; expected one")
+            where[part] = name
+        elif _below(found.files, name): found.leave('folders named as a part, without class folders', name)
+    return where
 
 # %% ../../nbs/49_datasets.ipynb #49fold02
+def _class_name(folder): return unicodedata.normalize('NFC', folder)      # macOS spells é in two letters
+
+def _check_classes(found, folder, classes):
+    "Refuse a classification that can't be: too few classes, or some without a picture"
+    where = str(found.root/folder)
+    if len(classes) < 2:
+        raise FileNotFoundError(f"{len(classes)} class folders in {where!r}; expected two or more, "
+                                "one per class, or train/ and val/ with such")
+    empty = [c for c in classes if not _below(found.files, f'{folder}/{c}' if folder else c)]
+    if empty:
+        raise FileNotFoundError(f"no pictures in {len(empty)} of {len(classes)} class folders of {where!r}: "
+                                f"{', '.join(map(repr, empty[:5]))}; expected .jpg, .png, … in each, or no such folder")
+
+def _pictures_of(found, folder, classes, folders):
+    "Paths and labels in the class folders of a part"
+    names = [_class_name(c) for c in classes]
+    for c in folders:
+        if _class_name(c) not in names:
+            raise UserError(f"{str(found.root/folder)!r} has a folder {c!r}, but the training part has no such class")
+    paths, labels = [], []
+    for name in _below(found.files, folder):
+        c, _, rest = name.partition('/')
+        if not rest: found.leave('pictures in no class', f'{folder}/{name}' if folder else name)
+        elif c in folders:
+            paths.append(os.path.join(found.root, folder, name))
+            labels.append(names.index(_class_name(c)))
+    if paths: return np.array(paths), np.array(labels)
+    raise FileNotFoundError(f"no images in the class folders of {str(found.root/folder)!r}; expected .jpg, .png, …")
+
+def _folder_parts(found):
+    "Parts → (paths, labels), names of the classes"
+    where, top = _part_folders(found), _class_folders(found, '')
+    flat = found.left_out.get('folders named as a part, without class folders', [])
+    if 'train' not in where and flat:
+        raise UserError(f"{str(found.root/flat[0])!r} holds pictures and no class folders, beside class folders: "
+                        "is it a part or a class? Put all class folders into train/, or give it another name")
+    if 'train' in where:
+        for name in top:
+            if name not in where.values() and name not in flat: found.leave('folders beside train', name)
+    where = dict(train='') | where
+    folders = {part: _class_folders(found, folder) for part, folder in where.items()}
+    if where['train'] == '': folders['train'] = [c for c in folders['train'] if c not in where.values()]
+    folders['train'] = [c for c in folders['train'] if not _holds_runs(found, where['train'], c)]
+    _check_classes(found, where['train'], folders['train'])
+    order = [part for part in PARTS if part in where]
+    parts = {part: _pictures_of(found, where[part], folders['train'], folders[part]) for part in order}
+    return parts, [_class_name(c) for c in folders['train']]
+
+def _holds_runs(found, folder, name):
+    "Is a folder without pictures there only for runs of ours?"
+    inside = f'{folder}/{name}' if folder else name
+    runs = found.left_out.get('runs of wbattn', ())
+    return not _below(found.files, inside) and (bool(_below(runs, inside)) or name == 'runs')
+
+# %% ../../nbs/49_datasets.ipynb #bfbbdf02
+def _train_on(parts, which):
+    "Parts with those to train on, joined by +, as the first"
+    joined = which.split('+')
+    right = set(joined) <= set(parts) and len(set(joined)) == len(joined)
+    check_option(right, 'train_on', which, f"of {', '.join(parts)}, or several of them joined by +")
+    together = tuple(np.concatenate(o) for o in zip(*(parts[part] for part in joined)))
+    return {which: together} | {k: v for k, v in parts.items() if k not in joined}
+
 @pictures('folder', 'Images of your own, a folder per class', 'yours', format='image files')
 def read_folder(
-    data_dir,    # class folders, or `train`, `val` and perhaps test with class folders
+    data_dir,    # class folders, or `train`, `val` and perhaps `test` with class folders
+    parts=('train', 'test'), # the first is what to train on, such as 'train+val'; all others that there are come along
+    download=False, # a folder of yours can't be fetched: refused
     verify=True, # decode every file?
-    **kwargs     # (of other readers, not needed here)
 )->tuple:        # dict of the parts ('train', 'val', 'test') as (images, labels); names of the classes
     "Images of your own, one folder per class."
+    if download: raise UserError("download=True; a folder of your own pictures can't be fetched")
     root = Path(data_dir)
-    where = {p: root/p for p in ('train', 'val', 'valid', 'validation', 'test') if (root/p).is_dir()}
-    if 'train' not in where: where = dict(train=root)
-    classes = _class_folders(where['train'])
-    if len(classes) < 2:
-        raise FileNotFoundError(f"{len(classes)} class folders in {str(where['train'])!r}; expected two or more, "
-                                "one per class, or train/ and val/ with such")
-    parts = {p: _read_class_folders(d, classes) for p, d in where.items() if _class_folders(d)}
-    if verify: check_files([f for files, _ in parts.values() for f in files])
-    return parts, classes
+    if not root.is_dir():
+        raise FileNotFoundError(f"no folder {str(root)!r} in {os.getcwd()!r}; "
+                                "expected class folders, or train/ and val/ with such")
+    found = find_pictures(root)
+    read, classes = _folder_parts(found)
+    read = _train_on(read, parts[0])
+    if verify: check_files([f for files, _ in read.values() for f in files])
+    used = ', '.join(f"{part} {len(y)}" for part, (_, y) in read.items())
+    say(f"folder {found.name!r}: {len(classes)} classes, pictures: {used}{in_words(found.left_out)}")
+    return read, classes
 
 # %% ../../nbs/49_datasets.ipynb #83d4edd6
+def read_codes(
+    path   # a text file
+)->list:   # of names, without blank lines
+    "The names of classes, one a line."
+    if not path.is_file(): raise UserError(f"no {str(path)!r}; expected a file with a line for each class")
+    try: lines = decode_text(path.read_bytes(), path).decode().splitlines()
+    except UnicodeDecodeError as e: raise UserError(f"{str(path)!r} is no UTF-8: {e}") from None
+    return [line.strip() for line in lines if line.strip()]
+
 @dataset('folder_masks', 'Pictures of your own and a mask for each', 'yours', size=64, format='image files')
 def folder_masks_dls(
-    data_dir='data', # `images`, `masks` and `codes.txt`
-    bs=64,           # training batch size
-    val_bs=None,     # batch size of validation, `bs` unless given
-    img_size=64,     # side of the images, or (height, width)
-    seed=None,       # of the order; None: drawn from Python's generator
+    data_dir:Path='data', # `images`, `masks` and `codes.txt`
+    bs:int=64,       # training batch size
+    val_bs:int|None=None, # batch size of validation, `2*bs` unless given
+    img_size:int|tuple[int, int]=64, # side of the images, or (height, width)
+    seed:int|None=None, # of the order; None: drawn from Python's generator
     device=None,     # a torch device or its name; None: the GPU if there is one
-    num_workers=None,# processes that decode; None: one per processor, at most 16
-    valid_pct=0.2,   # share to validate on
-    hflip=0.5,       # probability of mirroring
-)->DataLoaders:      # batches (pictures `b 3 h w`, masks `b h w`)
+    num_workers:int|None=None, # processes that decode; None: a share of the cores
+    valid_pct:float=0.2, # share to validate on
+    hflip:float=0.5, # probability of mirroring
+    ignore:int|None=None, # a number in masks that is no class, such as 255
+)->Loaders:          # batches (pictures `b 3 h w`, masks `b h w`)
     "Pictures of your own, and the class of each of their pixels."
-    names, size = Path(data_dir)/'codes.txt', to_2tuple(img_size)
-    if not names.is_file(): raise ValueError(f"no {str(names)!r}; expected a file with a line for each class")
-    codes, own = names.read_text().splitlines(), dict(mean=IMAGENET_DEFAULT_MEAN, std=IMAGENET_DEFAULT_STD)
-    dls = mask_dls(data_dir, codes, bs=bs, val_bs=val_bs, valid_pct=valid_pct, seed=0, device=device,
-                   num_workers=num_workers, item_tfms=[Resize(size, method='squish'), FlipItem(hflip)],
-                   batch_tfms=Normalize.from_stats(*own.values(), cuda=False))
-    dls.train.rng = random.Random(seed)
-    dls.task, dls.parts = mask_task(codes, size, **own), (f'all without {valid_pct:g}', f'{valid_pct:g} of all')
-    return dls
+    codes = read_codes(Path(data_dir)/'codes.txt')
+    return mask_dls(data_dir, codes, img_size, valid_pct, hflip, ignore, num_workers,
+                    bs=bs, val_bs=val_bs, seed=seed, device=device)
 
 # %% ../../nbs/49_datasets.ipynb #1a559007
 def _synset_names(wnids):
@@ -180,21 +268,25 @@ def _synset_names(wnids):
 # %% ../../nbs/49_datasets.ipynb #49inet02
 @pictures('imagenet', 'ImageNet (ILSVRC 2012), or some of its classes', '1,281,167 → 50,000', 1000,
           format='JPEG in class folders; needs an account', url='https://image-net.org/challenges/LSVRC/2012/',
-          data_dir='data/imagenet', augment='pretrain')
+          data_dir='data/imagenet', augment='pretrain', verify=False)
 def read_imagenet(
     data_dir,       # directory with `train` and `val`, or with the original archives
+    parts=('train', 'test'), # the first is what to train on: 'train', 'val' or 'train+val'
     download=False, # unpack the archives?
-    **kwargs        # (of other readers, not needed here)
+    verify=False,   # decode every file?
 )->tuple:           # as read_folder, with 'train' and 'val'; names of the classes
     "ILSVRC 2012 in its folders."
     for d in (Path(data_dir)/p for p in ('train', 'val')):
         if download and not d.is_dir(): tvd.ImageNet(str(data_dir), split=d.name)
-        if _class_folders(d): continue
+        if d.is_dir() and any(e.is_dir() for e in os.scandir(d)): continue
         raise FileNotFoundError(
             f"no imagenet here: {str(d)!r} has no class folders; expected such as {d.name}/n01440764, or the archives from "
             "https://image-net.org/download (which asks for an account), unpacked by --download (download=True)")
-    parts, wnids = read_folder(data_dir, verify=False)
-    return {p: parts[p] for p in ('train', 'val')}, _synset_names(wnids)
+    found = find_pictures(data_dir)
+    read, wnids = _folder_parts(found)
+    read = _train_on({part: read[part] for part in ('train', 'val')}, parts[0])
+    if verify: check_files([f for files, _ in read.values() for f in files])
+    return read, _synset_names(wnids)
 
 # %% ../../nbs/49_datasets.ipynb #012ef012
 def real_accuracy(
@@ -223,7 +315,8 @@ def get_dls(
     kwargs = {k: v for k, v in kwargs.items() if v is not None}
     takes = dls_args(name)
     for k in kwargs:
-        if k not in takes: raise ValueError(f"data set {name!r} takes no {k}; nearest names: {nearest(k, takes)}")
+        if k not in takes: raise UserError(f"data set {name!r} takes no {k}; nearest names: {nearest(k, takes)}")
+    check_types(DATASETS[name].make, kwargs)
     dls = DATASETS[name].make(**kwargs)
     dls.name = name
     return dls
@@ -232,8 +325,8 @@ def get_dls(
 #| include: false
 @delegates(image_dls, but='read', keep=True)
 def cifar_dls(
-    data_dir='data', # directory that holds the files, or will
-    classes=10,      # 10 or 100
+    data_dir:Path='data', # directory that holds the files, or will
+    classes:int=10,  # 10 or 100
     **kwargs         # options of image_dls
 )->Loaders:
     "CIFAR-10 or CIFAR-100: 32×32 pictures, 50,000 for training, 10,000 for the test."
@@ -241,7 +334,7 @@ def cifar_dls(
 
 @delegates(image_dls, but='read', keep=True)
 def imagenet_dls(
-    data_dir='data/imagenet', # directory with `train` and `val`, or with the archives
+    data_dir:Path='data/imagenet', # directory with `train` and `val`, or with the archives
     **kwargs                  # options of image_dls
 )->Loaders:
     "ImageNet (ILSVRC 2012), or any subset of its class folders."
@@ -249,7 +342,7 @@ def imagenet_dls(
 
 @delegates(image_dls, but='read', keep=True)
 def folder_dls(
-    data_dir='data', # directory with a folder of images per class, or with `train`, `val` and perhaps test
+    data_dir:Path='data', # directory with a folder of images per class, or with `train`, `val` and perhaps test
     **kwargs         # options of image_dls
 )->Loaders:
     "Images of your own: a folder per class, under `train` and `val` (and `test`), or split by `valid_pct`."

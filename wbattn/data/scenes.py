@@ -17,8 +17,9 @@ from fastai.data.core import TfmdLists
 from fastai.data.transforms import IntToFloatTensor
 from fastai.torch_core import TensorMask
 from fastai.vision.augment import AffineCoordTfm, PadMode, rotate_mat, zoom_mat
-from ..numerics import check_option, check_value, one_of
-from .loaders import Loaders, array_dls, dataset, picture_task, stratified_split
+from typing import Literal
+from ..numerics import check_option, check_types, check_value, one_of, whole
+from .loaders import Loaders, array_dls, dataset, mask_task, stratified_split
 
 # %% ../../nbs/43b_scenes.ipynb #4d023d45
 DIGITS_MEAN, DIGITS_STD = 0.3053, 0.3761 # of the training part, over all pixels
@@ -57,13 +58,17 @@ class TrainAffine(AffineCoordTfm):
         self.do = split_idx == 0
 
 def affine_tfm(
-    max_shift=1,    # pixels
-    max_rotate=10., # degrees, of three scans in four
-    max_zoom=1.1    # scales from 1/max_zoom to max_zoom, of three scans in four
-)->TrainAffine:     # of a batch
+    max_shift:int=1,      # pixels
+    max_rotate:float=10., # degrees, of three scans in four
+    max_zoom:float=1.1    # scales from 1/max_zoom to max_zoom, of three scans in four
+)->TrainAffine:           # of a batch
     "Shifts, slight rotations and zooms; background outside; no flips."
+    check_types(affine_tfm, dict(max_shift=max_shift, max_rotate=max_rotate, max_zoom=max_zoom))
+    check_value('max_shift', max_shift, whole(0))
+    check_option(0 <= max_rotate <= 180, 'max_rotate', max_rotate, "degrees from 0 to 180")
+    check_option(1 <= max_zoom < np.inf, 'max_zoom', max_zoom, "a number of at least 1")
     fs = [partial(rotate_mat, max_deg=max_rotate, p=.75),
-        partial(zoom_mat, min_zoom=1/max_zoom, max_zoom=max_zoom, p=.75),
+          partial(zoom_mat, min_zoom=1/max_zoom, max_zoom=max_zoom, p=.75),
           partial(shift_mat, max_shift=max_shift)]
     return TrainAffine(fs, pad_mode=PadMode.Zeros, align_corners=False)
 
@@ -72,14 +77,15 @@ def affine_tfm(
          format='comes with scikit-learn', url='https://scikit-learn.org/stable/datasets/toy_dataset.html')
 @delegates(affine_tfm)
 def digits_dls(
-    bs=64,        # training batch size
-    seed=None,    # of the order of the batches; None: drawn from Python's generator
-    device=None,  # a torch device or its name; None: the GPU if there is one
-    val_bs=None,  # batch size of validation and test, `4*bs` unless given
-    augment=True, # shift, rotate and zoom training images
-    **kwargs      # of affine_tfm
-)->Loaders:       # training 1,257, validation 180, test 360 scans `1 8 8`
+    bs:int=64,     # training batch size
+    seed:int|None=None, # of the order of the batches; None: drawn from Python's generator
+    device=None,   # a torch device or its name; None: the GPU if there is one
+    val_bs:int|None=None, # batch size of validation and test, `4*bs` unless given
+    augment:bool=True, # shift, rotate and zoom training images
+    **kwargs       # of affine_tfm
+)->Loaders:        # training 1,257, validation 180, test 360 scans `1 8 8`
     "scikit-learn's 1,797 handwritten digits."
+    check_types(digits_dls, dict(augment=augment) | kwargs)
     tfms = [affine_tfm(**kwargs)] if augment else []
     return array_dls(digits_arrays(), range(10), bs, val_bs, tfms, DIGITS_MEAN, DIGITS_STD, seed=seed,
         device=device, name="digits")
@@ -146,30 +152,23 @@ class Scenes:
     labels:np.ndarray   # class of the largest digit `n`
     masks:np.ndarray    # 0: background, otherwise 1 + class of the digit `n 64 64`
 
-@lru_cache(maxsize=6)
+@lru_cache(maxsize=4)
 def scenes(
-    part='train',   # 'train', 'valid' or 'test': of the scans and of the photographs' columns
-    n=6000,         # how many
-    seed=0,         # which
-    warp=0.,        # how much digits are turned, sheared, scaled and shifted, in [0, 0.5]; 0.15: up to about 9°
+    part:str='train', # 'train', 'valid' or 'test': of the scans and of the photographs' columns
+    n:int=6000,       # how many
+    seed:int=0,       # which
+    warp:float=0.,    # how much digits are turned, sheared, scaled and shifted, in [0, 0.5]; 0.15: up to about 9°
 )->Scenes:
     "The first n scenes of a part; each depends on seed, part and its number."
+    check_types(scenes, dict(part=part, n=n, seed=seed, warp=warp))
     check_value('part', part, one_of(*COLUMNS))
+    check_value('n', n, whole())
+    check_value('seed', seed, whole(0, 2**32 - 1))
     check_option(0 <= warp <= .5, 'warp', warp, 'a number from 0 to 0.5')
     k = list(COLUMNS).index(part)
     scans = digits_arrays()[k]
     made = [_scene(np.random.RandomState([seed, k, i]), COLUMNS[part], *scans, i % 10, warp) for i in range(n)]
     return Scenes(*(np.stack(o) for o in zip(*made)))
-
-# %% ../../nbs/43b_scenes.ipynb #e2cea17d
-def mask_task(
-    codes,    # names of the classes, by number
-    size,     # height and width
-    **config  # mean, std
-):            # the task
-    "Pictures and the class of each of their pixels: a whole picture is shown, squashed if need be."
-    whole = dict(crop_pct=1., crop_mode='squash', interpolation='bilinear')
-    return replace(picture_task(codes, 3, size, **whole, **config), kind='masks', metrics=('miou', 'pixels'))
 
 # %% ../../nbs/43b_scenes.ipynb #bab0c4a3
 SCENES_MEAN, SCENES_STD = (0.47, 0.46, 0.44), (0.18, 0.145, 0.155) # about those of the training part
@@ -177,18 +176,20 @@ SCENES_MEAN, SCENES_STD = (0.47, 0.46, 0.44), (0.18, 0.145, 0.155) # about those
 @dataset('scenes', title='Scenes: digits on photographs, made here', images='as many as asked for', classes=10, size=64,
          format='made of what comes with scikit-learn', url='https://scikit-learn.org/stable/datasets/toy_dataset.html')
 def scenes_dls(
-    bs=64,       # training batch size
-    seed=None,   # of the order of the batches; None: drawn from Python's generator
-    device=None, # a torch device or its name; None: the GPU if there is one
-    val_bs=None, # batch size of validation and test, `4*bs` unless given
-    n=6000,      # training scenes
-    held=None,   # validation scenes, and as many test scenes; None: a sixth of n
-    data_seed=0, # which scenes
-    masks=False, # True: training batches have masks `b 64 64`, too; 'only': all batches have them, and no labels
-    warp=0.,     # how much the digits of training scenes are turned, sheared, scaled and shifted, in [0, 0.5]
-)->Loaders:             # training, validation and test scenes `3 64 64`
+    bs:int=64,       # training batch size
+    seed:int|None=None, # of the order of the batches; None: drawn from Python's generator
+    device=None,     # a torch device or its name; None: the GPU if there is one
+    val_bs:int|None=None, # batch size of validation and test, `4*bs` unless given
+    n:int=6000,      # training scenes
+    held:int|None=None, # validation scenes, and as many test scenes; None: a sixth of n
+    data_seed:int=0, # which scenes
+    masks:bool|Literal['only']=False, # True: training batches have masks `b 64 64`, too; 'only': all have them, and no labels
+    warp:float=0.,   # how much the digits of training scenes are turned, sheared, scaled and shifted, in [0, 0.5]
+)->Loaders:          # training, validation and test scenes `3 64 64`
     "Scenes of digits on photographs: which digit is the largest?"
-    held = max(1, n//6) if held is None else held
+    check_types(scenes_dls, dict(n=n, held=held, data_seed=data_seed, masks=masks, warp=warp))
+    if held is None: held = max(1, n//6)
+    check_value('held', held, whole())
     parts = [scenes('train', n, data_seed, warp), *(scenes(p, held, data_seed) for p in ('valid', 'test'))]
     pairs = [(s.images.astype(np.float32)/255, s.labels) for s in parts]
     dls = array_dls(pairs, range(10), bs, val_bs, (), SCENES_MEAN, SCENES_STD, seed=seed, device=device, name='scenes')
@@ -199,7 +200,9 @@ def scenes_dls(
         dl.dataset.tls[1] = mask
         dl.after_batch.add(IntToFloatTensor(div=1.))     # masks are kept as bytes
     codes = ['ground', *range(10)]
-    dls.name, dls.task = 'scenes_masks', mask_task(codes, (SIDE, SIDE), mean=list(SCENES_MEAN), std=list(SCENES_STD))
+    task = mask_task(codes, (SIDE, SIDE), mean=list(SCENES_MEAN), std=list(SCENES_STD))
+    same_scenes = dls.task.fingerprint | dict(classes=task.config['label_names'])
+    dls.name, dls.task = 'scenes_masks', replace(task, fingerprint=same_scenes)
     return dls
 
 _ = dataset('scenes_masks', title='The masks of these scenes', images='as many as asked for', classes=11, size=64,

@@ -17,7 +17,7 @@ from fastcore.basics import chunked, noop
 from fastcore.meta import delegates
 from fasttransform import Transform
 from fastai.torch_core import TitledStr
-from ..numerics import check_option
+from ..numerics import UserError, check_option, check_types, check_value, whole
 from .loaders import Loaders, TableDL, Task, as_loaders, dataset, labelled
 
 # %% ../../nbs/48c_sequences.ipynb #cef6bb85
@@ -48,31 +48,50 @@ class Symbols(Transform):
         return TitledStr(' | '.join(bytes((row - 1).tolist()).decode(errors='replace') for row in rows))
 
 # %% ../../nbs/48c_sequences.ipynb #abbb5105
+def _cut(part, rows, max_len):
+    "The sequences of a part, cut at their ends; an empty one, or one of other than whole numbers, is named"
+    for i, row in enumerate(rows):
+        if not len(row): raise UserError(f"sequence {i} of the {part} part is empty; expected one symbol at least")
+        if np.asarray(row).dtype.kind not in 'iu':
+            raise UserError(f"sequence {i} of the {part} part is {row.dtype}; expected whole numbers")
+    return [row[:max_len] for row in rows]
+
+def _rows_hash(rows, y):
+    "A hash of all sequences, their lengths and labels"
+    digest = hashlib.sha256(np.asarray([len(row) for row in rows]))
+    for row in rows: digest.update(np.ascontiguousarray(row))
+    digest.update(np.asarray(y).tobytes())
+    return digest.hexdigest()
+
 def sequence_dls(
     name,        # of the data
     parts,       # name → (sequences, labels): for training, validation, and perhaps test
     vocab,       # names of the classes
-    max_len,     # longest sequence a model sees
+    max_len:int, # longest sequence a model sees
     documents=1, # sequences to a label, in turn
     symbols=257, # ids there are, padding counted; 257: bytes
     drawn={},    # what else tells the data from others of this name
-    bs=32,       # training batch size
-    val_bs=None, # batch size of the other parts, `2*bs` unless given
-    seed=None,   # of the order of training batches; None: drawn from Python's generator
+    bs:int=32,   # training batch size
+    val_bs:int|None=None, # batch size of the other parts, `2*bs` unless given
+    seed:int|None=None, # of the order of training batches; None: drawn from Python's generator
     device=None, # a torch device or its name; None: the GPU if there is one
 )->Loaders:      # with a `record` of the data
     "Loaders of labelled sequences."
-    parts = {k: ([o[:max_len] for o in rows], y) for k, (rows, y) in parts.items()}
-    flat = np.concatenate([o if len(o) else [0] for rows, _ in parts.values() for o in rows]) # empty: padding alone
+    check_types(sequence_dls, dict(max_len=max_len))
+    check_value('max_len', max_len, whole())
+    parts = {k: (_cut(k, rows, max_len), y) for k, (rows, y) in parts.items()}
+    flat = np.concatenate([o for rows, _ in parts.values() for o in rows])
     least, most = int(flat.min()), int(flat.max())
     check_option(0 < least and most < symbols, name, f'symbols {least} to {most}', f"1 to {symbols - 1} (0 is padding)")
     record = dict(data=name, **drawn, sha256=hashlib.sha256(flat).hexdigest())
+    contents = [(len(y), _rows_hash(rows, y)) for rows, y in parts.values()]
     tfm = Symbols(documents, symbols, max_len)
     sets = [labelled(np.fromiter(chunked(rows, documents), object), tfm, y, vocab) for rows, y in parts.values()]
     args = dict(num_classes=len(vocab), vocab_size=symbols, max_len=max_len, documents=documents)
     task = Task('sequences', 'sequences', args, ('accuracy',), dict(label_names=list(map(str, vocab))))
     make = partial(TableDL, create_batch=padded, retain=noop) # retain: a batch has other types than an item
-    return as_loaders(sets, task, bs, val_bs, seed, device, make, name=name, parts=tuple(parts), record=record)
+    return as_loaders(sets, task, bs, val_bs, seed, device, make, contents=contents, name=name, parts=tuple(parts),
+                      record=record)
 
 sequence_options = delegates(sequence_dls, but=['name', 'parts', 'vocab', 'max_len', 'documents', 'symbols', 'drawn'])
 
@@ -84,20 +103,29 @@ def draw_parts(
     "Consecutive parts of a stream of sequences."
     stream = chain.from_iterable(zip(*draw(number)[:2]) for number in count())
     return {k: tuple(zip(*islice(stream, n))) for k, n in zip(('train', 'valid', 'test'), sizes)}
+def _check_sizes(sizes, data_seed):
+    "Parts of one sequence at least, and a seed that numpy takes"
+    for name, size in sizes.items(): check_value(name, size, whole())
+    check_value('data_seed', data_seed, whole(0))
 
 # %% ../../nbs/48c_sequences.ipynb #5ac3a46a
 def byte_rows(
     texts   # bytes, or pictures `h w`, uint8
 )->list:    # of sequences
     "Texts, or pictures row by row, as sequences of symbols."
-    return [np.frombuffer(t, np.uint8).astype(np.uint16) + 1 for t in texts]
+    rows = []
+    for text in texts:
+        if getattr(text, 'dtype', np.uint8) != np.uint8:
+            raise UserError(f"a picture of {text.dtype}; expected uint8, 0 to 255")
+        rows.append(np.frombuffer(text, np.uint8).astype(np.uint16) + 1)
+    return rows
 
 @dataset('imdb', "IMDB's reviews, byte by byte", '25,000 → 25,000', 2, 4096, 'a file a review',
          'https://ai.stanford.edu/~amaas/data/sentiment/')
 @sequence_options
 def imdb_dls(
-    data_dir='data', # folder that holds `aclImdb`
-    max_len=4096,    # bytes that a model sees
+    data_dir:Path='data', # folder that holds `aclImdb`
+    max_len:int=4096, # bytes that a model sees
     **kwargs         # of sequence_dls
 )->Loaders:          # batches (ids `b n`, labels `b`); 257 symbols, 2 classes
     "IMDB's reviews, byte by byte (the arena's Text)."
@@ -161,16 +189,19 @@ def draw_formulas(
          'https://github.com/google-research/long-range-arena')
 @sequence_options
 def listops_dls(
-    n_train=96_000, # formulas to train on
-    n_valid=2_000,  # to validate on
-    n_test=2_000,   # to test on
-    data_seed=0,    # of the formulas; part of the data's definition, not of a run
-    max_len=2000,   # symbols that a model sees
-    least=501,      # symbols of the shortest formula, at least 4; part of the data's definition, as the next
-    most=1999,      # of the longest, 1999 or less
+    n_train:int=96_000, # formulas to train on
+    n_valid:int=2_000, # to validate on
+    n_test:int=2_000, # to test on
+    data_seed:int=0, # of the formulas; part of the data's definition, not of a run
+    max_len:int=2000, # symbols that a model sees
+    least:int=501,  # symbols of the shortest formula, at least 4; part of the data's definition, as the next
+    most:int=1999,  # of the longest, 1999 or less
     **kwargs        # of sequence_dls
 )->Loaders:         # batches (ids `b n`, values `b`); 16 symbols, 10 classes
     "ListOps of the Long Range Arena."
+    sizes = dict(n_train=n_train, n_valid=n_valid, n_test=n_test)
+    check_types(listops_dls, sizes | dict(data_seed=data_seed, least=least, most=most))
+    _check_sizes(sizes, data_seed)
     check_option(4 <= least <= most <= 1999, 'least, most', (least, most), "4 ≤ least ≤ most ≤ 1999")
     drawn = dict(least=least, most=most)
     parts = draw_parts(partial(draw_formulas, data_seed, **drawn), n_train, n_valid, n_test)
@@ -256,13 +287,16 @@ def draw_pictures(
          'https://github.com/google-research/long-range-arena')
 @sequence_options
 def pathfinder_dls(
-    n_train=160_000, # pictures to train on
-    n_valid=20_000,  # to validate on
-    n_test=20_000,   # to test on
-    data_seed=0,     # of the pictures; part of the data's definition, not of a run
+    n_train:int=160_000, # pictures to train on
+    n_valid:int=20_000, # to validate on
+    n_test:int=20_000, # to test on
+    data_seed:int=0, # of the pictures; part of the data's definition, not of a run
     **kwargs         # of sequence_dls
 )->Loaders:          # batches (ids `b 1024`, labels `b`); 257 symbols, 2 classes
     "Pathfinder, drawn anew."
+    sizes = dict(n_train=n_train, n_valid=n_valid, n_test=n_test)
+    check_types(pathfinder_dls, sizes | dict(data_seed=data_seed))
+    _check_sizes(sizes, data_seed)
     parts = draw_parts(partial(draw_pictures, data_seed), n_train, n_valid, n_test)
     rows = {k: (byte_rows(x), y) for k, (x, y) in parts.items()}
     return sequence_dls('pathfinder', rows, ('apart', 'joined'), 1024, drawn=dict(data_seed=data_seed), **kwargs)

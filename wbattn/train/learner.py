@@ -269,10 +269,12 @@ def fit_recipe(self:WBLearner,
 # %% ../../nbs/56_learner.ipynb #cf8d1624
 def overlaps(
     scores:Tensor, # of each pixel's class `b c h w`
-    y:Tensor,      # classes `b h w`
+    y:Tensor,      # classes `b h w`; below 0: of no class, left out
 )->Tensor:         # `b 2 c`: pixels of the intersection, of the union
     "Where what is said of each class meets what there is."
-    said, there = (F.one_hot(t.flatten(1).as_subclass(Tensor), scores.shape[1]) for t in (scores.argmax(1), y))
+    y = y.flatten(1).as_subclass(Tensor)
+    has_class = (y >= 0).long()[..., None]
+    said, there = (F.one_hot(t, scores.shape[1])*has_class for t in (scores.argmax(1).flatten(1).as_subclass(Tensor), y.clamp(min=0)))
     both = (said & there).sum(1)
     return torch.stack([both, (said | there).sum(1)], 1).double()
 
@@ -293,7 +295,7 @@ class EMAMeanIoU(EMAMetric, MeanIoU):
     "The same of the averaged weights."
 
 def _overlap(scores, y): return overlaps(scores, y).mean(0)
-def _pixels(scores, y): return (scores.argmax(1) == y).float().mean()
+def _pixels(scores, y): return ((scores.argmax(1) == y).sum()/(y >= 0).sum().clamp(min=1)).float()
 _pixels.__name__ = 'accuracy'
 METRICS |= dict(miou=lambda dls: MeanIoU(_overlap), pixels=lambda dls: _pixels)
 
