@@ -6,8 +6,11 @@
 __all__ = ['check_tokens', 'refuse_mask', 'check_sizes']
 
 # %% ../nbs/04_numerics.ipynb #94df5c46
-import difflib, math
-from numbers import Real
+import difflib, inspect, math, os
+from numbers import Integral, Real
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 import torch
 from torch import nn, Tensor
 
@@ -149,6 +152,52 @@ def known(
 ):
     "`ValueError` with the nearest names for a name that there isn't."
     if name not in names: raise ValueError(f"{what} {name!r}; nearest names: {nearest(name, names)}")
+
+# %% ../nbs/04_numerics.ipynb #79ed6c1b
+def _is_sequence(value, kinds):
+    "A tuple or list, whose members are of these kinds?"
+    if not isinstance(value, (tuple, list)): return False
+    if not kinds: return True
+    if kinds[-1] is Ellipsis: kinds = kinds[:1]*len(value)
+    return len(value) == len(kinds) and all(_is_a(v, kind) for v, kind in zip(value, kinds))
+
+def _is_a(value, kind):
+    "Is a value what an annotation says?"
+    origin = get_origin(kind) or kind
+    if origin in (Union, UnionType): return any(_is_a(value, k) for k in get_args(kind))
+    if origin is Literal: return any(type(value) is type(o) and value == o for o in get_args(kind))
+    if origin is tuple: return _is_sequence(value, get_args(kind))
+    if origin is list: return _is_sequence(value, get_args(kind) and (*get_args(kind), ...))
+    if isinstance(value, bool): return origin in (bool, Any, object)
+    if origin is int: return isinstance(value, Integral)
+    if origin is float: return isinstance(value, Real)
+    if origin is Path: return isinstance(value, (str, os.PathLike))
+    return not isinstance(origin, type) or isinstance(value, origin)
+
+# %% ../nbs/04_numerics.ipynb #c3b4b9f9
+_KINDS = {int: 'a whole number', float: 'a number', bool: 'True or False', str: 'text', dict: 'a dict',
+          Path: 'a path', NoneType: 'None', tuple: 'a tuple', list: 'a list'}
+
+def _kind_words(kind):
+    "An annotation in words."
+    origin, inside = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType): return ' or '.join(map(_kind_words, inside))
+    if origin is Literal: return ' or '.join(map(repr, inside))
+    if origin in (tuple, list):
+        members = ', '.join(_kind_words(k) for k in inside if k is not Ellipsis)
+        return f'{_KINDS[origin]} of ({members})'
+    return _KINDS.get(kind, getattr(kind, '__name__', str(kind)))
+
+def check_types(
+    function,       # whose annotations say what is right: a function, a `partial` of one, or a dataclass
+    arguments:dict, # name → value; names that have no annotation are not looked at
+):
+    "`ValueError` for the first argument that isn't of the kind its annotation says."
+    params = inspect.signature(function, eval_str=True).parameters
+    for name, value in arguments.items():
+        if name not in params or params[name].annotation is inspect.Parameter.empty: continue
+        kind = params[name].annotation
+        check_option(_is_a(value, kind), name, value, _kind_words(kind))
 
 # %% ../nbs/04_numerics.ipynb #19721212
 def shift_right(
