@@ -96,6 +96,10 @@ def log_sizes(
     "What is added to the logits of each key."
     return None if sizes is None else check_sizes(sizes, x).log().to(x.dtype)[:, None, None]
 
+# %% ../nbs/04_numerics.ipynb #4e05e7a1
+class UserError(ValueError):
+    "A wrong argument, option or file, said in words that a user understands: a command prints them in one line."
+
 # %% ../nbs/04_numerics.ipynb #9840a434
 def check_option(
     ok,    # does the value make sense?
@@ -103,8 +107,8 @@ def check_option(
     value, # that was given
     what   # was expected, in words
 ):
-    "Refuse a value that makes no sense."
-    if not ok: raise ValueError(f"{name}={value!r}; expected {what}")
+    "`UserError` for a value that makes no sense."
+    if not ok: raise UserError(f"{name}={value!r}; expected {what}")
 
 # %% ../nbs/04_numerics.ipynb #dddd6ec5
 def check_value(
@@ -112,7 +116,7 @@ def check_value(
     value, # that was given
     rule,  # test of a value, and what it expects
 ):
-    "`ValueError` for a value that breaks its rule, or that its test can't bear."
+    "`UserError` for a value that breaks its rule, or that its test can't bear."
     right, words = rule
     try: ok = right(value)
     except (TypeError, ValueError, OverflowError): ok = False
@@ -150,8 +154,8 @@ def known(
     names, # what there is
     what,  # how the error begins, such as "unknown data set"
 ):
-    "`ValueError` with the nearest names for a name that there isn't."
-    if name not in names: raise ValueError(f"{what} {name!r}; nearest names: {nearest(name, names)}")
+    "`UserError` with the nearest names for a name that there isn't."
+    if name not in names: raise UserError(f"{what} {name!r}; nearest names: {nearest(name, names)}")
 
 # %% ../nbs/04_numerics.ipynb #79ed6c1b
 def _is_sequence(value, kinds):
@@ -192,7 +196,7 @@ def check_types(
     function,       # whose annotations say what is right: a function, a `partial` of one, or a dataclass
     arguments:dict, # name → value; names that have no annotation are not looked at
 ):
-    "`ValueError` for the first argument that isn't of the kind its annotation says."
+    "`UserError` for the first argument that isn't of the kind its annotation says."
     params = inspect.signature(function, eval_str=True).parameters
     for name, value in arguments.items():
         if name not in params or params[name].annotation is inspect.Parameter.empty: continue
