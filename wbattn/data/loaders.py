@@ -6,30 +6,32 @@
 __all__ = ['array_dls']
 
 # %% ../../nbs/40_loaders.ipynb #f2f1fcc3
-import random
+import hashlib, os, random, unicodedata
 import numpy as np, torch
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import signature
 from types import SimpleNamespace
 from torch import Tensor
 from fastcore.basics import chunked
+from fastcore.parallel import num_cpus
 from fasttransform import Pipeline, Transform
 from fastai.data.core import DataLoaders, Datasets, TfmdDL, TfmdLists
 from fastai.data.transforms import Categorize, Normalize, get_c
-from fastai.torch_core import TensorCategory, TensorImage, TensorImageBW, default_device
+from fastai.torch_core import TensorCategory, TensorImage, TensorImageBW, default_device, num_distrib
 import fastai.vision.data, fastai.vision.learner  # noqa: F401, how fastai draws images and results
-from ..numerics import check_value, whole
+from ..numerics import UserError, check_types, check_value, whole
 
 # %% ../../nbs/40_loaders.ipynb #edbc33d5
 @dataclass(frozen=True)
 class Task:
     "What training, commands and reports must know of data."
-    kind:str        # 'images', 'text' or 'sequences'
+    kind:str        # 'images', 'masks', 'text' or 'sequences'
     unit:str        # what there is many of, in words
     model_args:dict # arguments of a model that fits
     metrics:tuple   # names of what is reported after each epoch
     config:dict     # what is written beside weights, in the form of timm's `pretrained_cfg`
+    fingerprint:dict=field(default_factory=dict) # which data these are, see `fingerprint`; of others' loaders: empty
 
 # %% ../../nbs/40_loaders.ipynb #8c03e00f
 def picture_task(
@@ -51,12 +53,97 @@ def task_of(
     _, chans, *size = dls.valid.one_batch()[0].shape
     return picture_task(getattr(dls, 'vocab', range(get_c(dls))), chans, size)
 
+# %% ../../nbs/40_loaders.ipynb #00b1d7c7
+def names_below(
+    paths,    # files
+    root=None # a folder that holds them; None: the deepest that does
+)->list:      # of names with `/` between their parts, spelled alike on every system
+    "Names of files below a folder, which stay when the folder is moved."
+    paths = [os.path.abspath(p) for p in paths]
+    if not paths: return []
+    if root is None: root = os.path.commonpath([os.path.dirname(p) for p in paths])
+    start = len(os.path.join(os.path.abspath(root), ''))
+    return [unicodedata.normalize('NFC', p[start:].replace(os.sep, '/')) for p in paths]
+
+def _raw(name): return name.encode(errors='surrogateescape')    # names of files may be no UTF-8
+
+def content_hash(
+    items,    # an array of paths, or of anything else in its first dimension
+    labels=() # one each
+)->str:       # hexadecimal
+    "A hash of files' names or of items of an array, and of labels."
+    items, digest = np.asarray(items), hashlib.sha256()
+    if items.dtype.kind == 'U':
+        for name in names_below(items.tolist()): digest.update(_raw(name) + b'\0')
+    else:
+        digest.update(str(items.shape).encode())
+        digest.update(np.ascontiguousarray(items[::max(1, len(items)//64)]).tobytes())
+    digest.update(np.asarray(labels, np.int64).tobytes())
+    return digest.hexdigest()
+
+# %% ../../nbs/40_loaders.ipynb #61bea0b0
+ROLES = 'train', 'valid', 'test' # what the loaders are, in their order
+
+def fingerprint(
+    task,     # a Task
+    names,    # of the parts: 'train', '0.2 of train', …
+    contents, # for each part: number of items, and a hash of them
+)->dict:      # classes, unit, parts: role → name, items, sha256
+    "Which data these are, in plain values."
+    parts = {role: dict(name=name, items=int(number), sha256=sha)
+             for role, name, (number, sha) in zip(ROLES, names, contents)}
+    return dict(classes=list(task.config.get('label_names', ())), unit=task.unit, parts=parts)
+
+# %% ../../nbs/40_loaders.ipynb #0d11885d
+def _compare_classes(saved, now):
+    "Sentences on classes that differ."
+    if saved == now: return []
+    if sorted(saved) == sorted(now):
+        i = next(i for i, (a, b) in enumerate(zip(saved, now)) if a != b)
+        return [f"the classes come in another order: number {i} was {saved[i]!r} and is {now[i]!r}"]
+    if len(saved) == len(now):
+        i, times = next(i for i, (a, b) in enumerate(zip(saved, now)) if a != b), sum(map(str.__ne__, saved, now))
+        return [f"{times} of {len(now)} classes have other names: number {i} was {saved[i]!r} and is {now[i]!r}"]
+    gone, new = [c for c in saved if c not in now], [c for c in now if c not in saved]
+    said = [f"{len(saved)} classes became {len(now)}"]
+    if gone: said.append(f"gone: {', '.join(map(repr, gone[:5]))}")
+    if new: said.append(f"new: {', '.join(map(repr, new[:5]))}")
+    return ['; '.join(said)]
+
+def compare_fingerprints(
+    saved, # fingerprint that a run began with; None or empty: nothing is known
+    now    # fingerprint of the data at hand
+)->list:   # of sentences without a full stop; empty: nothing differs
+    "What differs between the data of a run and those at hand, in words."
+    saved, now = saved or {}, now or {}
+    said = _compare_classes(saved['classes'], now['classes']) if 'classes' in saved and 'classes' in now else []
+    if 'parts' not in saved or 'parts' not in now: return said
+    for role in ROLES:
+        was, is_now = saved['parts'].get(role), now['parts'].get(role)
+        if was is None and is_now is not None: said.append(f"there was no {role} part, and there is one")
+        elif is_now is None and was is not None: said.append(f"there was a {role} part, and there is none")
+        elif was is None or was['sha256'] == is_now['sha256']: continue
+        elif was['items'] == is_now['items']:
+            said.append(f"the {role} part has {was['items']} {now['unit']} as before, but others, or in another order")
+        else: said.append(f"the {role} part had {was['items']} {now['unit']} and has {is_now['items']}")
+    return said
+
 # %% ../../nbs/40_loaders.ipynb #74eeaa01
 class Label(Categorize):
     "The number of a class, shown by its name."
     input_types = object
     def encodes(self, o): # a whole number
         return TensorCategory(int(o))
+
+def _class_numbers(y):
+    "Labels `n` as whole numbers, or an error where a cast would change them."
+    y = np.asarray(y)
+    whole_floats = y.dtype.kind == 'f' and np.isfinite(y).all() and (y == y.round()).all()
+    right = y.ndim == 1 and (y.dtype.kind in 'biu' or whole_floats)
+    if len(y) and not right:
+        raise UserError(f"labels of type {y.dtype} and shape {y.shape}, such as {y.ravel()[:3].tolist()}; "
+                        "expected one whole number for each input")
+    return torch.as_tensor(y.astype(np.int64))
 
 def labelled(
     x,          # inputs: a tensor, or an array of anything
@@ -66,10 +153,10 @@ def labelled(
     split_idx=1 # 0: training, which is augmented, 1: not
 )->Datasets:
     "Inputs with labels."
-    vocab, y = [str(v) for v in vocab], torch.as_tensor(np.asarray(y), dtype=torch.long)
+    vocab, y = [str(v) for v in vocab], _class_numbers(y)
     if len(y) != len(x) or not set(y.tolist()) <= set(range(len(vocab))):
-        raise ValueError(f"{len(y)} labels {y.unique().tolist()} for {len(x)} inputs; "
-                         f"expected one each, from 0 to {len(vocab) - 1}")
+        raise UserError(f"{len(y)} labels {y.unique().tolist()[:20]} for {len(x)} inputs; "
+                        f"expected one each, from 0 to {len(vocab) - 1}")
     pairs = (x, tfm), (TensorCategory(y), Label(vocab, sort=False))
     tls = [TfmdLists(o, Pipeline(t), split_idx=split_idx, types=[object]) for o, t in pairs]
     return Datasets(tls=tls, n_inp=1)
@@ -88,7 +175,7 @@ class Pixels(Transform):
     ): self.kind, self.shape = kind, tuple(shape)
     def encodes(self, o): # pixels `c h w` or `h w`
         x = _floats(o, 3)
-        if x.shape != self.shape: raise ValueError(f"an image of shape {list(x.shape)}; expected {list(self.shape)}")
+        if x.shape != self.shape: raise UserError(f"an image of shape {list(x.shape)}; expected {list(self.shape)}")
         return self.kind(x)
 
 def pixel_set(
@@ -99,7 +186,7 @@ def pixel_set(
 )->Datasets:
     "Labelled pictures in memory."
     x = _floats(x, 4)
-    if x.ndim != 4: raise ValueError(f"images have shape {tuple(x.shape)}; expected `n c h w` or `n h w`")
+    if x.ndim != 4: raise UserError(f"images have shape {tuple(x.shape)}; expected `n c h w` or `n h w`")
     kind = TensorImageBW if x.shape[1] == 1 else TensorImage
     return labelled(kind(x), Pixels(kind, x.shape[1:]), y, vocab, split_idx)
 
@@ -131,28 +218,39 @@ class Loaders(DataLoaders):
         return res
 
 # %% ../../nbs/40_loaders.ipynb #faf99ec4
+def share_of_cores()->int:
+    "Cores for each of the processes on this machine, 1 to 16."
+    processes = int(os.environ.get('LOCAL_WORLD_SIZE') or num_distrib() or 1)
+    return min(max(num_cpus()//processes, 1), 16)
+
 def as_loaders(
     sets,        # data sets for training, validation, and perhaps test
     task,        # their Task
-    bs=64,       # training batch size
-    val_bs=None, # batch size of the other parts, `2*bs` unless given
-    seed=None,   # of the order of training; None: drawn from Python's generator
+    bs:int=64,   # training batch size
+    val_bs:int|None=None, # batch size of the other parts, `2*bs` unless given
+    seed:int|None=None, # of the order of training; None: drawn from Python's generator
     device=None, # a torch device or its name; None: the GPU if there is one
     make=BatchDL,# class of the loaders
-    num_workers=0, # processes that fetch; None: one per processor, at most 16
+    num_workers:int|None=0, # processes that fetch; None: `share_of_cores`
     after_batch=None, # batch transforms
+    contents=(), # for each set: number of items, and a hash of them, see `fingerprint`
     **attrs      # attributes of the loaders: name, parts, …
 )->Loaders:
     "Loaders of data sets."
-    check_value('bs', bs, whole())
+    check_types(as_loaders, dict(bs=bs, val_bs=val_bs, seed=seed, num_workers=num_workers))
+    if val_bs is None: val_bs = 2*bs
+    if num_workers is None: num_workers = share_of_cores()
+    for name, value, least in (('bs', bs, 1), ('val_bs', val_bs, 1), ('num_workers', num_workers, 0)):
+        check_value(name, value, whole(least))
     if bs > len(sets[0]):
-        raise ValueError(f"bs={bs} is more than the {len(sets[0])} training {task.unit}; choose less by --bs (bs)")
+        raise UserError(f"bs={bs} is more than the {len(sets[0])} training {task.unit}; choose less by --bs (bs)")
     device = torch.device(device or default_device())
     make = partial(make, num_workers=num_workers, after_batch=after_batch,
                    pin_memory=num_workers != 0 and device.type == 'cuda')
     train = make(sets[0], bs=bs, shuffle=True, drop_last=True)
-    if seed is not None: train.rng = random.Random(seed)
-    res = Loaders(train, *(make(o, bs=val_bs or 2*bs) for o in sets[1:]), device=device)
+    if seed is not None: train.rng = random.Random(int(seed))
+    res = Loaders(train, *(make(o, bs=val_bs) for o in sets[1:]), device=device)
+    task = replace(task, fingerprint=fingerprint(task, attrs.get('parts') or ROLES, contents))
     vars(res).update(attrs, task=task)
     return res
 
@@ -160,19 +258,22 @@ def as_loaders(
 def array_dls(
     parts,          # (images, labels) of the training, validation and perhaps test part
     vocab,          # class names
-    bs=64,          # training batch size
-    val_bs=None,    # batch size of the other two, `4*bs` unless given
+    bs:int=64,      # training batch size
+    val_bs:int|None=None, # batch size of the other two, `4*bs` unless given
     batch_tfms=(),  # augmentation of training batches
     mean=0.,        # what images are normalised with: a number, or one per channel
     std=1.,         # likewise
     **kwargs        # of `as_loaders`: seed, device, name
 )->Loaders:
     "DataLoaders from arrays in memory."
+    check_types(array_dls, dict(bs=bs, val_bs=val_bs))
+    if val_bs is None: val_bs = 4*bs
     sets = [pixel_set(x, y, vocab, i > 0) for i, (x, y) in enumerate(parts)]
     chans, *size = sets[0].items.shape[1:]
     task = picture_task(vocab, chans, size, mean=np.ravel(mean).tolist(), std=np.ravel(std).tolist())
     batch_tfms = [*batch_tfms, Normalize.from_stats(mean, std, cuda=False)]
-    return as_loaders(sets, task, bs, val_bs or 4*bs, after_batch=batch_tfms, **kwargs)
+    contents = [(len(o), content_hash(o.items, o.tls[1].items)) for o in sets]
+    return as_loaders(sets, task, bs, val_bs, after_batch=batch_tfms, contents=contents, **kwargs)
 
 # %% ../../nbs/40_loaders.ipynb #b3329347
 def stratified_split(
@@ -186,8 +287,26 @@ def stratified_split(
         n = [s if s >= 1 else min(max(round(s*len(idx)), 1), len(idx) - 1) for s in sizes]
         found.append(np.split(idx, len(idx) - np.cumsum(n[::-1])[::-1]))
     parts = tuple(np.sort(np.concatenate(p)) for p in zip(*found))
-    if not all(map(len, parts)): raise ValueError("too few members of every class; expected at least two of a class")
+    if not all(map(len, parts)): raise UserError("too few members of every class; expected at least two of a class")
     return parts
+
+# %% ../../nbs/40_loaders.ipynb #306b47f4
+def split_by_name(
+    names,  # of the items, see `names_below`
+    y,      # their labels `n`
+    share   # to hold out, in (0, 1)
+)->tuple:   # indices to train on and to hold out
+    "Split indices by a hash of each item's name."
+    hashes = [hashlib.sha256(_raw(name)).digest() for name in names]
+    place, y = np.array([int.from_bytes(h[:8], 'big')/2**64 for h in hashes]), np.asarray(y)
+    held = place < share
+    for c in np.unique(y):
+        members = np.flatnonzero(y == c)
+        members = members[np.argsort(place[members], kind='stable')]
+        held[members[0]] = True
+        held[members[-1]] = False
+    if not held.any(): raise UserError("too few members of every class; expected at least two of a class")
+    return np.flatnonzero(~held), np.flatnonzero(held)
 
 # %% ../../nbs/40_loaders.ipynb #7dd60835
 DATASETS = {} # name → `make`, the function from options to DataLoaders, and what is said of it
