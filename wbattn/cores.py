@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 import torch
 from torch import nn
+from .numerics import UserError, check_option
 
 # %% ../nbs/06_cores.ipynb #06c0r007
 def _quota(
@@ -33,6 +34,20 @@ def available_cores()->int:
     if quota is not None: cores = min(cores, round(quota))
     here = os.environ.get('LOCAL_WORLD_SIZE', '1')
     return max(1, cores//max(1, int(here) if here.isdecimal() else 1))
+
+# %% ../nbs/06_cores.ipynb #06c0r015
+def check_processes():
+    "`UserError` where the environment contradicts itself about the processes of a run."
+    said = {name: os.environ[name] for name in ('WORLD_SIZE', 'RANK', 'LOCAL_RANK') if name in os.environ}
+    for name, value in said.items(): check_option(value.isdecimal(), name, value, "a whole number in the environment, as torchrun sets it")
+    processes, rank = int(said.get('WORLD_SIZE', 1)), int(said.get('RANK', 0))
+    if rank >= max(1, processes):
+        raise UserError(f"RANK={rank} in the environment, but there are {processes} processes (WORLD_SIZE); "
+                        "start them by torchrun, or unset RANK")
+    missing = [name for name in ('RANK', 'LOCAL_RANK', 'MASTER_ADDR', 'MASTER_PORT') if name not in os.environ]
+    if processes > 1 and missing:
+        raise UserError(f"WORLD_SIZE={processes} in the environment without {', '.join(missing)}; "
+                        "start processes by torchrun, or unset WORLD_SIZE")
 
 # %% ../nbs/06_cores.ipynb #06c0r011
 _at_start = torch.get_num_threads() # whoever changed it since then meant it

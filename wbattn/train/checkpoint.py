@@ -183,7 +183,9 @@ class Checkpoint(TrackerCallback):
         if self.state is None:
             _check_states(self.learn)
             return self.save(0)
-        _load_learner_state(self.learn, self.state)
+        try: _load_learner_state(self.learn, self.state)
+        except (RuntimeError, KeyError, TypeError) as e: # another model's, or a damaged one
+            raise UserError(f"{str(self.path)!r} doesn't fit the run: {str(e).strip()}") from e
         self.best = self.state['best']
     def before_epoch(self):
         if self.state is None: return
