@@ -39,12 +39,14 @@ def available_cores()->int:
 def check_processes():
     "`UserError` where the environment contradicts itself about the processes of a run."
     said = {name: os.environ[name] for name in ('WORLD_SIZE', 'RANK', 'LOCAL_RANK') if name in os.environ}
-    for name, value in said.items(): check_option(value.isdecimal(), name, value, "a whole number in the environment, as torchrun sets it")
+    for name, value in said.items():
+        check_option(value.isdecimal(), name, value, "a whole number in the environment, as torchrun sets it")
     processes, rank = int(said.get('WORLD_SIZE', 1)), int(said.get('RANK', 0))
     if rank >= max(1, processes):
         raise UserError(f"RANK={rank} in the environment, but there are {processes} processes (WORLD_SIZE); "
                         "start them by torchrun, or unset RANK")
-    missing = [name for name in ('RANK', 'LOCAL_RANK', 'MASTER_ADDR', 'MASTER_PORT') if name not in os.environ]
+    needed = 'RANK', 'LOCAL_RANK', 'MASTER_ADDR', 'MASTER_PORT'
+    missing = [name for name in needed if name not in os.environ]
     if processes > 1 and missing:
         raise UserError(f"WORLD_SIZE={processes} in the environment without {', '.join(missing)}; "
                         "start processes by torchrun, or unset WORLD_SIZE")

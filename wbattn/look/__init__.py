@@ -157,5 +157,6 @@ def explain(
     about = f'{name}: {parameters:,} parameters, {layers} attention layers ({attention_kinds(model)}).'
     body = '\n'.join(map(_html_section, explanation(model, image, records)))
     page = _page.format(title=html.escape(title or name), about=html.escape(about), body=body)
-    atomic_write(out, lambda f: f.write_text(page, encoding='utf-8', errors='backslashreplace')) # names needn't be UTF-8
+    data = page.encode('utf-8', 'backslashreplace') # names needn't be UTF-8
+    atomic_write(out, lambda f: f.write_bytes(data))
     return out

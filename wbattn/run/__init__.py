@@ -8,7 +8,7 @@ __all__ = ['wbattn_train', 'wbattn_eval', 'wbattn_predict', 'wbattn_explain', 'w
            'bench_run', 'experiment_run']
 
 # %% ../../nbs/76_cli.ipynb #219cd2d9
-import argparse, ast, dis, functools, inspect, math, os, re, shlex, signal, sys, traceback, warnings
+import argparse, ast, dis, functools, inspect, math, os, re, shlex, signal, sys, warnings
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from pkgutil import resolve_name
@@ -46,7 +46,9 @@ def option_parser(
     for a in parser._actions:
         kind = params[a.dest].annotation if a.dest in params else None
         if kind in (list, dict): a.type, a.nargs = None, '+'
-        if kind is list and a.option_strings: a.nargs, a.__class__ = None, argparse._AppendAction # may be repeated
+        if kind is list and a.option_strings:
+            a.nargs = None
+            a.__class__ = argparse._AppendAction # may be repeated
         if kind is inspect.Parameter.empty: a.help = argparse.SUPPRESS
         if a.dest.endswith('_'): a.metavar = a.dest.rstrip('_').upper()
         a.option_strings = [o.rstrip('_').replace('_', '-') for o in a.option_strings]
@@ -64,7 +66,8 @@ def _given(parser, func):
     for k, v in given.items():
         if v and params[k].annotation is dict: given[k] = key_values(' '.join(v))
     typed = shlex.join([parser.prog, *sys.argv[1:]])
-    if 'command' in params: given['command'] = typed.encode('utf-8', 'backslashreplace').decode() # names needn't be UTF-8
+    if 'command' in params:
+        given['command'] = typed.encode('utf-8', 'backslashreplace').decode() # names needn't be UTF-8
     return given
 
 # %% ../../nbs/76_cli.ipynb #76r3fus1
@@ -76,17 +79,11 @@ def is_refusal(
     if isinstance(error, (UserError, OSError)): return True
     if not isinstance(error, ValueError): return False
     if type(error).__module__.startswith('wbattn.'): return True
-    frame, _ = [*traceback.walk_tb(error.__traceback__)][-1]
-    last = [tb for tb in _tracebacks(error)][-1]
-    by_raise = dis.opname[frame.f_code.co_code[last.tb_lasti]] == 'RAISE_VARARGS' # and not by a call that failed
-    return by_raise and frame.f_globals.get('__name__', '').startswith('wbattn.')
-
-def _tracebacks(error):
-    "The traceback of an error, from the outermost call to the place where it was raised."
-    tb = error.__traceback__
-    while tb:
-        yield tb
-        tb = tb.tb_next
+    place = error.__traceback__
+    while place.tb_next: place = place.tb_next # where it was raised
+    code = place.tb_frame.f_code.co_code
+    by_raise = dis.opname[code[place.tb_lasti]] == 'RAISE_VARARGS' # and not by a call that failed
+    return by_raise and place.tb_frame.f_globals.get('__name__', '').startswith('wbattn.')
 
 # %% ../../nbs/76_cli.ipynb #76p4t13n
 class PatientStream:
@@ -125,7 +122,8 @@ def _work(parser, func, show):
     given = _given(parser, func)
     if several: resolve_name('wbattn.cores:check_processes')()
     result = func(**given)
-    if several and int(os.environ.get('WORLD_SIZE', 1)) > 1: resolve_name('wbattn.train.callbacks:leave_together')()
+    if several and int(os.environ.get('WORLD_SIZE', 1)) > 1:
+        resolve_name('wbattn.train.callbacks:leave_together')()
     if show and result is not None: show(result)
 
 def command(
@@ -161,8 +159,9 @@ def _rules():
     number = (lambda v: 0 <= v < math.inf), "a number of at least 0"
     several = 'epochs', 'bs', 'img_size', 'topk', 'seeds', 'tokens'
     return dict.fromkeys(several, whole()) | dict(
-        num_workers=whole(0), seed=whole(0, 2**32 - 1), threads=whole(1, max(64, os.cpu_count() or 1)), lr=positive,
-        temperature=number, topp=SHARE, seconds=positive, part=one_of('valid', 'test'), amp=one_of('auto', 'bf16', 'fp16', 'none'))
+        num_workers=whole(0), seed=whole(0, 2**32 - 1), threads=whole(1, max(64, os.cpu_count() or 1)),
+        lr=positive, temperature=number, topp=SHARE, seconds=positive, part=one_of('valid', 'test'),
+        amp=one_of('auto', 'bf16', 'fp16', 'none'))
 
 def plain_options(
     func,       # whose signature says what they may be
@@ -175,7 +174,8 @@ def plain_options(
         if isinstance(value, os.PathLike): value = os.fspath(value)
         if kind is list and isinstance(value, str): value = [value]
         if name == 'device' and value is not None: value = str(value)
-        if kind is str and isinstance(value, str): value = os.path.expanduser(value) if name != 'prompt' else value
+        if kind is list and value is not None: value = [os.path.expanduser(os.fspath(v)) for v in value]
+        if kind is str and isinstance(value, str) and name != 'prompt': value = os.path.expanduser(value)
         plain[name] = value
     return plain
 
@@ -184,7 +184,7 @@ def checked(
     given:dict, # option → value
 )->SimpleNamespace:
     "The options as attributes; a `UserError` for a value that makes no sense."
-    from wbattn.numerics import check_option, check_types, check_value   # load PyTorch, and help doesn't wait for it
+    from wbattn.numerics import check_option, check_types, check_value # late: they load PyTorch
     given, rules = plain_options(func, given), _rules()
     check_types(func, {name: value for name, value in given.items() if value is not None})
     for name, value in given.items():

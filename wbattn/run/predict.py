@@ -90,7 +90,8 @@ def evaluation_dls(
     config = {k: v for k, v in (config | dict(img_size=size)).items() if k in takes}
     given = as_given(o, ['data_dir', 'download', 'num_workers']) | (o.cfg or {})
     device = next(model.parameters()).device
-    fixed = dict(device=device, bs=1, val_bs=o.bs or 128) # bs: of training, which doesn't happen
+    fixed = dict(device=device)
+    if 'val_bs' in takes: fixed |= dict(bs=1, val_bs=o.bs or 128) # bs: of training, which doesn't happen
     return get_dls(data, **config | given | fixed)
 
 # %% ../../nbs/75_predict.ipynb #75n4m3s1
@@ -171,7 +172,8 @@ def run_eval(
     changes = _changes(o, model)
     name = evaluation_name(o.part, changes)
     out.mkdir(parents=True, exist_ok=True)
-    write_json(out/f'evaluation-{name}.json', res | dict(changes=changes, checkpoint=str(model.path), versions=versions()))
+    about = dict(changes=changes, checkpoint=str(model.path), versions=versions())
+    write_json(out/f'evaluation-{name}.json', res | about)
     figure = out/f'confusion-{name}.png'
     if p.get('y', p['nll'][:, None]).dim() == 1:
         with optional_figure(figure): save_figure(confusion_figure(p['y'], p['top'][:, 0], dls.vocab), figure)
@@ -212,7 +214,8 @@ def _predict(o, files, model):
         rows.append(dict(image=str(f), classes=classes))
         if not o.out: continue
         (name, share), drawn = classes[0], f'{o.out}/{len(rows):04}-{_short(f.stem)}'
-        with optional_figure(f'{drawn}.png'), suppress(MissingQuantity): _draw_answer(model, x, f, no_math(f'{name}: {share:.1%}'), drawn)
+        title = no_math(f'{name}: {share:.1%}')
+        with optional_figure(f'{drawn}.png'), suppress(MissingQuantity): _draw_answer(model, x, f, title, drawn)
     return rows
 
 def run_predict(
@@ -267,7 +270,7 @@ def generate(
     topk=None,    # so many tokens may be drawn, ≥ 1; None: all
     topp=None,    # the likeliest that together hold this probability, in (0, 1]; None: all
     seed=None,    # of what is drawn; None: another every time
-    used=None,    # only the first so many tokens are drawn, where a model's table is longer than its vocabulary; None: all
+    used=None,    # draw only among so many tokens, where a model's table has more than its vocabulary; None: all
 )->Iterator:      # new tokens `b`, as they are made
     "Go on with texts; where a model's tables are full, it forgets the older half."
     check_value('n', n, whole())
@@ -318,8 +321,8 @@ def vocab_of(
     by_size = 'bytes' if model.vocab_size == 256 else 'gpt2'
     noted = [name for name in model.pretrained_cfg.get('notes') or () if name in VOCABS]
     vocab = get_vocab(noted[0] if noted else by_size)
-    if vocab.used > model.vocab_size: raise UserError(f"vocab_size={model.vocab_size} of {str(model.path)!r}; {vocab.name} has {vocab.used} tokens")
-    return vocab
+    if vocab.used <= model.vocab_size: return vocab
+    raise UserError(f"vocab_size={model.vocab_size} of {str(model.path)!r}; {vocab.name} has {vocab.used} tokens")
 
 def run_generate(
     o,       # options, see generate_run
@@ -327,7 +330,8 @@ def run_generate(
     "Go on with a text, shown as it is made."
     model = read_pretrained(o.checkpoint, o.arch, o.model, device=o.device)
     if not hasattr(model, 'prefill'): raise UserError(f'{o.checkpoint!r} holds a model that writes no text')
-    vocab, text = vocab_of(model), o.prompt.encode('utf-8', 'surrogateescape').decode('utf-8', 'replace') # from any console
+    vocab = vocab_of(model)
+    text = o.prompt.encode('utf-8', 'surrogateescape').decode('utf-8', 'replace') # from a console of any encoding
     drawing = {k: getattr(o, k) for k in ('temperature', 'topk', 'topp', 'seed')}
     start = time.perf_counter()
     with cpu_threads(default_threads(model)):

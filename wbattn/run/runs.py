@@ -45,14 +45,15 @@ def pick_device(
     if device == 'cuda' and num_distrib() > 1: device += ':' + os.environ['LOCAL_RANK']
     try: found = torch.zeros(1, device=device).device
     except Exception: found = torch.device('meta') # it isn't there
-    if found.type == 'meta': raise UserError(f"device={device!r}; expected cpu, cuda, cuda:1 or mps, one that is there")
+    check_option(found.type != 'meta', 'device', device, "cpu, cuda, cuda:1 or mps, one that is there")
     if found.type == 'cuda': torch.cuda.set_device(found)   # whose random numbers a checkpoint keeps
     return found
 
 # %% ../../nbs/74_runs.ipynb #d9a55f78
 RUN_FILES = ('model.safetensors', 'config.json', 'README.md', 'log.csv', 'summary.json', 'recipe.json', 'checkpoint.pt',
              'best.pt', 'curves.png', *RECORDS, 'layer_rates.png', 'step_sizes.png', 'sparsity.png')
-WRITTEN_LATER = 'evaluation-*.json', 'confusion-*.png', 'explain-*.html', 'explain-*-merged.png', '.*.part' # by other commands
+WRITTEN_LATER = ('evaluation-*.json', 'confusion-*.png', 'explain-*.html', 'explain-*-merged.png',
+                 '.*.part') # by other commands, or left by a process that was killed
 
 def run_files(
     out:Path, # the run directory
@@ -80,7 +81,8 @@ def check_run_dir(
     if not overwrite:
         raise FileExistsError(f"run directory {str(out)!r} exists; overwrite it (--overwrite), resume it (--resume), "
                               "or choose another (--out)")
-    if not is_run(out): raise UserError(f"{str(out)!r} holds no run, so it is not overwritten; choose another directory")
+    if is_run(out): return
+    raise UserError(f"{str(out)!r} holds no run, so it is not overwritten; choose another directory")
 
 # %% ../../nbs/74_runs.ipynb #25e3f9ac
 def _lock(out):
@@ -141,7 +143,7 @@ def import_files(
             continue
         try: is_module = not str(name).endswith('.py') and importlib.util.find_spec(name) is not None
         except (ImportError, ValueError): is_module = False
-        if not is_module: raise UserError(f"import={str(name)!r}; expected a Python file, or the name of a module, that is there")
+        check_option(is_module, 'import', str(name), "a Python file, or the name of a module, that is there")
         importlib.import_module(name)
         found.append(str(name))
     return found
@@ -152,12 +154,14 @@ def import_remembered(
 ):
     "Run it again; a warning says what isn't there, or isn't run."
     for name in names:
-        inside = name.endswith('.py') and (not Path(name).is_absolute() or folder.resolve() in Path(name).resolve().parents)
+        file = Path(name)
+        inside = not file.is_absolute() or folder.resolve() in file.resolve().parents
         try:
-            if inside: raise UserError("a file inside the run's own directory is not run")
+            if file.suffix == '.py' and inside: raise UserError("a file inside the run's own directory is not run")
             import_files([name])
         except UserError as e:
-            warnings.warn(f"the run was made with --import {shlex.quote(name)}: {e}; if it is needed, say where it is by --import")
+            made_with = f"the run was made with --import {shlex.quote(name)}: {e}"
+            warnings.warn(f"{made_with}; if it is needed, say where it is by --import")
 
 # %% ../../nbs/74_runs.ipynb #a5d6dc40
 def _check_kinds(run):
@@ -202,7 +206,7 @@ def _make(path, arch, changes):
         raise UserError("weights alone don't say what model they are of; pass arch, a name of list_models()")
     if arch not in (None, name): raise UserError(f"it holds {name}, not {arch}")
     for k in _not_from_here:
-        if k in kwargs: raise UserError(f"{k} among the model's arguments; the weights are those of the file, and no others are fetched")
+        if k in kwargs: raise UserError(f"{k} among the model's arguments; no other weights than the file's are fetched")
     check_fits(name, **kwargs)
     model = create(name, **kwargs) if run else published(weights, name, **kwargs)
     if run: load_weights(model, weights)
@@ -212,7 +216,7 @@ def _make(path, arch, changes):
 
 # %% ../../nbs/74_runs.ipynb #07b7ba92
 _colours = (lambda v: all(0 <= c < math.inf for c in v)), "a list of numbers of at least 0"
-_sides = (lambda v: len(v) == 3 and all(isinstance(n, int) and n > 0 for n in v)), "three whole numbers: channels, height, width"
+_sides = (lambda v: len(v) == 3 and all(isinstance(n, int) and n > 0 for n in v)), "channels, height and width"
 _prepared = dict(
     mean=_colours, std=_colours, crop_pct=SHARE, crop_mode=one_of('center', 'squash', 'border'),
     interpolation=one_of('nearest', 'bilinear', 'bicubic', 'lanczos'), input_size=_sides)
@@ -236,8 +240,9 @@ def read_pretrained(
     except (ValueError, TypeError, KeyError, RuntimeError, OSError, SafetensorError) as e: # what is in it, or doesn't fit
         why = f"it says nothing of {e}" if isinstance(e, KeyError) else e
         raise UserError(f"can't read {str(path)!r}: {why}") from e
-    for k in ('mean', 'std'):
-        if len((cfg or {}).get(k, [0])) not in (1, getattr(made, 'in_chans', 1)): raise UserError(f"{k}={cfg[k]}; expected one number, or one for each of {made.in_chans} channels")
+    channels = getattr(made, 'in_chans', 1)
+    for k in {'mean', 'std'} & (cfg or {}).keys():
+        check_option(len(cfg[k]) in (1, channels), k, cfg[k], f"one number, or one for each of {channels} channels")
     made.pretrained_cfg |= cfg or {}
     return made.eval().to(device)
 
@@ -347,7 +352,8 @@ def check_once(
     if 'img_size' in data_args and o.img_size is not None:
         raise UserError(f"img_size is given twice: {o.img_size!r}, and {data_args['img_size']!r} in data_args")
     for k in _own_options:
-        if k in data_args: raise UserError(f"{k}={data_args[k]!r} in data_args; it is an option of its own: --{k.replace('_', '-')}")
+        own = f"--{k.replace('_', '-')}"
+        if k in data_args: raise UserError(f"{k}={data_args[k]!r} in data_args; it is an option of its own: {own}")
 
 # %% ../../nbs/74_runs.ipynb #37c1fee7
 def _new_run(o):
@@ -391,7 +397,8 @@ def _resume(p):
         raise UserError(f"{k}={v!r}, but the run to resume began {began}: a schedule can't change half-way")
     if 'import_' not in p.given: import_remembered(info['given'].get('import_', ()), p.out)
     given = info['given'] | p.given
-    decided = dict(recipe=read_recipe(info['recipe']), given=given, start=None, state=state, epochs_done=state['epoch'])
+    recipe = read_recipe(info['recipe'])
+    decided = dict(recipe=recipe, given=given, start=None, state=state, epochs_done=state['epoch'])
     vars(p).update(given | info | decided)
 
 def plan_run(
@@ -460,7 +467,8 @@ def _headline(p, learn):
     dls = learn.dls
     parts, n = ' + '.join(str(len(dl.dataset)) for dl in dls.loaders), max(1, num_distrib())
     threads = '1 thread' if learn.threads == 1 else f'{learn.threads} threads'
-    return f"{p.arch}: {_params(learn):,} parameters, {p.data}: {parts} {task_of(dls).unit}, on {n} × {dls.device}, {threads}"
+    what = f"{p.arch}: {_params(learn):,} parameters, {p.data}: {parts} {task_of(dls).unit}"
+    return f"{what}, on {n} × {dls.device}, {threads}"
 
 # %% ../../nbs/74_runs.ipynb #b43a8b83
 def fit_run(
@@ -480,7 +488,8 @@ def fit_run(
 
 def _say_stopped(p):
     "What a stopped run left, and how it goes on."
-    if not (p.out/'checkpoint.pt').exists(): return _say("\nstopped before the first checkpoint; nothing is left of it", sys.stderr)
+    if not (p.out/'checkpoint.pt').exists():
+        return _say("\nstopped before the first checkpoint; nothing is left of it", sys.stderr)
     done = load_checkpoint(p.out/'checkpoint.pt')['epoch']
     again = shlex.join(['wbattn_train', '--resume', '--out', str(p.out)])
     _say(f"\nstopped; {done} of {p.recipe.epochs} epochs are saved. Continue with: {again}", sys.stderr)

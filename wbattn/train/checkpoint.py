@@ -36,13 +36,15 @@ def atomic_write(
     path = Path(path)
     tmp = path.with_name(f'.{secrets.token_hex(8)}.part') # nobody else's, and short however long the name is
     try:
-        os.close(os.open(tmp, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)) # the user's umask says who may read it
+        new = os.open(tmp, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666) # the user's umask says who may read it
+        os.close(new)
         write(tmp)
         with open(tmp, 'rb') as f: os.fsync(f.fileno()) # on the disk, before it takes the old one's place
         os.replace(tmp, path)
     except Exception as e:
         if not _kept_from_writing(e, path, tmp): raise
-        raise OSError(f"can't write {str(path)!r}: {getattr(e, 'strerror', None) or str(e).splitlines()[0]}") from None
+        why = getattr(e, 'strerror', None) or str(e).splitlines()[0]
+        raise OSError(f"can't write {str(path)!r}: {why}") from None
     finally:
         with suppress(OSError): tmp.unlink()
 
@@ -53,8 +55,9 @@ def check_writable(
     "An `OSError` before the work, if nothing could be written after it."
     place = Path(folder).absolute()
     while not place.exists(): place = place.parent
-    if not place.is_dir(): raise NotADirectoryError(f"can't write to {str(folder)!r}: {str(place)!r} is no directory")
-    if not os.access(place, os.W_OK | os.X_OK): raise PermissionError(f"can't write to {str(folder)!r}: permission denied")
+    begin = f"can't write to {str(folder)!r}:"
+    if not place.is_dir(): raise NotADirectoryError(f"{begin} {str(place)!r} is no directory")
+    if not os.access(place, os.W_OK | os.X_OK): raise PermissionError(f"{begin} permission denied")
 
 # %% ../../nbs/57_checkpoint.ipynb #cfb5e8d9
 def write_json(
@@ -71,8 +74,8 @@ def read_json(
     "What a JSON file holds; a `UserError` with its name where it is broken."
     try: found = json.loads(Path(path).read_text(encoding='utf-8'))
     except ValueError as e: raise UserError(f"{str(path)!r} is no JSON: {e}") from None
-    if not isinstance(found, dict): raise UserError(f"{str(path)!r} holds {found!r:.40}; expected names and values")
-    return found
+    if isinstance(found, dict): return found
+    raise UserError(f"{str(path)!r} holds {found!r:.40}; expected names and values")
 
 def read_log(
     path, # CSV file of CSVLog
@@ -119,7 +122,7 @@ def _stateful_callbacks(learn):
     for cb in learn.cbs:
         has_state = hasattr(type(cb), 'state_dict') and hasattr(type(cb), 'load_state_dict')
         if not has_state or cb is getattr(learn, 'ema', None): continue
-        if cb.name in found: raise UserError(f"two callbacks with a state are called {cb.name!r}; give one a name of its own")
+        if cb.name in found: raise UserError(f"two callbacks with a state are called {cb.name!r}; rename one")
         found[cb.name] = cb
     return found
 
@@ -155,8 +158,9 @@ def _load_learner_state(learn, state):
         if state[k]: o.load_state_dict(state[k])
     saved, callbacks = state.get('callbacks', {}), _stateful_callbacks(learn)
     for name in saved.keys() ^ callbacks.keys():
-        there, missing = ('the checkpoint', 'the callbacks') if name in saved else ('the callbacks', 'the checkpoint')
-        raise UserError(f"{there} has a state of {name!r}, {missing} hasn't; resume with the callbacks of the run (cbs)")
+        if name in saved: what = f"the checkpoint has a state of {name!r}, and there is no such callback"
+        else: what = f"callback {name!r} has a state, and the checkpoint has none of it"
+        raise UserError(f"{what}; resume with the callbacks of the run (cbs)")
     for name, cb in callbacks.items(): cb.load_state_dict(saved[name])
     vars(learn.recorder.smooth_loss).update(state['smooth_loss'])
 
@@ -237,7 +241,7 @@ class CSVLog(Callback):
 
 # %% ../../nbs/57_checkpoint.ipynb #57s1gncl
 class DelayedSignals:
-    "Within a `with` block, Ctrl-C and SIGTERM wait for `check`; what isn't handled in Python, or not in this thread, stays as it is."
+    "Within a `with` block Ctrl-C and SIGTERM wait for `check`, where Python handles them, in its main thread."
     def __enter__(self):
         self.received, self.handlers, self.process = None, {}, os.getpid()
         if threading.current_thread() is not threading.main_thread(): return self

@@ -99,7 +99,8 @@ class WBLearner(Learner):
     "A fastai `Learner` that knows its recipe and can begin at any epoch."
     first_epoch, threads = 0, None # None: the recipe's number of CPU threads, or one that fits model and machine
     def _do_fit(self):
-        with cpu_threads(self.threads or self.recipe.threads or default_threads(self.model)): self._do_epochs()
+        threads = self.threads or self.recipe.threads or default_threads(self.model)
+        with cpu_threads(threads): self._do_epochs()
     def _do_epochs(self):
         if self.first_epoch and hasattr(self, 'progress'): self.progress.mbar.update(0) # starts a bar in the middle
         for self.epoch in range(self.first_epoch, self.n_epoch):
@@ -267,7 +268,8 @@ def wb_learner(
     task, model, name = task_of(dls), arch, arch if isinstance(arch, str) else type(arch).__name__
     recipe = recipe or get_recipe(getattr(dls, 'name', None), name)
     known(recipe.loss, LOSSES, "unknown loss")
-    if isinstance(arch, str): model = make_model(name, task, recipe.model | model_kwargs, weights, dls.train.bs, dls.device or 'cpu')
+    size = dict(bs=dls.train.bs, device=dls.device or 'cpu')
+    if isinstance(arch, str): model = make_model(name, task, recipe.model | model_kwargs, weights, **size)
     else: check_model(task, lambda k, v: v if k == 'img_size' else getattr(arch, k, v))
     if metrics is None: metrics = [METRICS[k](dls) for k in task.metrics]
     return _learner(dls, model, recipe, task, loss_func or _loss_of(recipe, task), metrics).add_cbs(cbs)

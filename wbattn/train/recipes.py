@@ -93,7 +93,8 @@ class Recipe(Steps):
         super().__post_init__()
         if self.loss == 'simdino' and (self.token_labels or not self.model_ema_decay):
             raise UserError("loss=simdino needs a teacher, such as model_ema_decay=0.99, and token_labels=0")
-        if isinstance(self.torchcompile, str): known(self.torchcompile, list_backends(None), "unknown torchcompile")
+        if isinstance(self.torchcompile, str):
+            known(self.torchcompile, list_backends(None), "unknown torchcompile")
 
 RECIPE_FIELDS = [f.name for f in fields(Recipe) if f.name != 'source'] # what a user may change
 
@@ -122,15 +123,17 @@ def check_recipe(
     recipe:Recipe, # how to train
     kind:str,      # of the data: images, masks, text or sequences
 ):
-    "`UserError` for what a recipe asks of pictures where there are none, or of their classes where there are masks."
+    "`UserError` for what a recipe asks of pictures or classes, where the data have none."
     if kind == 'images': return
     losses = ('ce', 'bce', 'ce+rate', 'mcr2') if kind == 'sequences' else ('ce',)
-    of_images = ['mixup', 'cutmix', 'token_labels'] if kind == 'masks' else ['mixup', 'cutmix', 'token_labels', 'channels_last']
+    of_images = ['mixup', 'cutmix', 'token_labels']
+    if kind != 'masks': of_images.append('channels_last')
     given = [f'{k}={getattr(recipe, k)}' for k in of_images if getattr(recipe, k)]
     if recipe.loss not in losses: given.append(f'loss={recipe.loss}')
     if not given: return
     name = 'texts' if kind == 'text' else kind
-    raise UserError(f"{', '.join(given)}: {name} are learned with loss={' or '.join(losses)}, without {', '.join(of_images)}")
+    right = f"loss={' or '.join(losses)}, without {', '.join(of_images)}"
+    raise UserError(f"{', '.join(given)}: {name} are learned with {right}")
 
 # %% ../../nbs/50_recipes.ipynb #1f091f2c
 RECIPES = {}
