@@ -263,7 +263,7 @@ def predictions(
             with autocast(device.type, half, enabled=bool(amp)): z = model(x).double()
             masks = z.dim() == 4
             nll = F.cross_entropy(z if masks else z.movedim(-1, 1), y, reduction='none')
-            if masks: row = dict(overlap=overlaps(z, y), nll=nll.mean((1, 2)))
+            if masks: row = dict(overlap=overlaps(z, y), nll=nll.sum((1, 2))/(y >= 0).sum((1, 2)).clamp(min=1))
             else: row = dict(top=z.topk(min(5, z.shape[-1]))[1], y=y, nll=nll)
             rows.append({k: o.cpu() for k, o in row.items()})
             signals.check()
