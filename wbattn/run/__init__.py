@@ -77,7 +77,7 @@ def is_refusal(
     "Does an error tell a user what is wrong, in words that were meant for him?"
     from wbattn.numerics import UserError
     if isinstance(error, (UserError, OSError)): return True
-    if not isinstance(error, ValueError): return False
+    if not isinstance(error, (ValueError, ImportError)): return False
     if type(error).__module__.startswith('wbattn.'): return True
     place = error.__traceback__
     while place.tb_next: place = place.tb_next # where it was raised
