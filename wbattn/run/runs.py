@@ -6,7 +6,7 @@
 __all__ = ['PREPARED', 'read_pretrained']
 
 # %% ../../nbs/74_runs.ipynb #0f943a0c
-import hashlib, importlib.util, json, math, os, shlex, sys, time, warnings
+import hashlib, importlib.util, inspect, json, math, os, shlex, sys, time, warnings
 import numpy as np, torch, torch.nn.functional as F
 from argparse import Namespace
 from contextlib import contextmanager, nullcontext
@@ -25,7 +25,7 @@ from fastai.learner import Learner
 from fastai.torch_core import num_distrib, rank_distrib, set_seed
 from ..cores import check_processes, cpu_threads, default_threads
 from ..data import dls_args, get_dls
-from ..data.loaders import compare_fingerprints
+from ..data.loaders import DATASETS, compare_fingerprints
 from ..look import RECORDS, RecordLayers, learning_curves, plot_history
 from ..models import create, list_models, published, save_model
 from ..models.zoo import _shipped, build_args, check_fits
@@ -429,6 +429,17 @@ def check_data(
     if saved.get('classes') != now.get('classes'): raise UserError(text)
     warnings.warn(text)
 
+# %% ../../nbs/74_runs.ipynb #74n33d3d
+def check_needed(
+    data,     # name of a data set
+    arguments # that were given
+):
+    "`UserError` if a data set can't do without an argument that wasn't given."
+    dls_args(data) # is there such a data set?
+    for name, p in inspect.signature(DATASETS[data].make).parameters.items():
+        needed = p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        if needed and name not in arguments: raise UserError(f"data set {data!r} needs {name}; give it by --data-args {name}=…")
+
 # %% ../../nbs/74_runs.ipynb #9593b432
 def build_run(
     p, # the plan
@@ -437,7 +448,9 @@ def build_run(
     r, device = p.recipe, pick_device(p.device)
     set_seed(p.seed)
     bs = r.bs//max(1, num_distrib())//r.grad_accum_steps
-    dls = get_dls(p.data, bs=bs, seed=p.seed, device=device, **r.data | as_given(p, _loading))
+    of_data = r.data | as_given(p, _loading)
+    check_needed(p.data, of_data)
+    dls = get_dls(p.data, bs=bs, seed=p.seed, device=device, **of_data)
     if p.state: check_data(p.state['info'].get('fingerprint'), task_of(dls))
     learn = wb_learner(dls, p.arch, r, cbs=p.cbs, weights=p.start and p.start.state_dict(), **p.model_kwargs)
     learn.threads = p.threads or r.threads or default_threads(learn.model)
