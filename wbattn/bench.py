@@ -17,7 +17,8 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ProfilerActivity, profile
 from . import forms
-from .numerics import known
+from .models.transformer import attn_layers
+from .numerics import UserError, check_option, check_value, known, one_of, whole
 from .ops.attention import MSSA, SoftmaxAttention, XCA
 from .ops.cbsa import CBSA
 from .ops.dmsa import DMSA
@@ -127,20 +128,45 @@ def _save_table(table, path, device):
     text = ''.join(f'# {line}\n' for line in head) + table.to_csv(index=False, float_format='%.5g')
     Path(path).write_text(text, encoding='utf-8')
 
+# %% ../nbs/39_bench.ipynb #39ch3ck5
+def _sizes(name, text):
+    "Whole numbers, with commas between them."
+    for word in text.split(','):
+        check_option(word.strip().isdecimal(), name, text, "whole numbers with commas between them")
+        check_value(name, int(word), whole())
+    return [int(word) for word in text.split(',')]
+
+def _check_place(path):
+    "An error before the measurement, if its table can't be written."
+    folder = Path(path).absolute().parent
+    check_option(folder.is_dir() and os.access(folder, os.W_OK), 'out', str(path), "a file in a folder that can be written to")
+
+def _device(name):
+    "Where to measure; None: on a GPU if there is one."
+    name = name or ('cuda' if torch.cuda.is_available() else 'cpu')
+    try: found = torch.zeros(1, device=name).device.type
+    except (RuntimeError, AssertionError): found = 'meta' # it isn't there
+    if found not in ('cpu', 'cuda'): raise UserError(f"device={name!r}; expected cpu, cuda or cuda:1, one that is there")
+    return name
+
 # %% ../nbs/39_bench.ipynb #73b9ea18
 def run_bench(
     o,               # options, see bench_run
 )->pd.DataFrame:     # time and memory
     "Measure every layer in every form at every size, and print the tables."
-    ops, forms, dims, ns = (getattr(o, k).split(',') for k in ('ops', 'forms', 'dim', 'n'))
-    for op in ops: known(op, LAYERS, 'unknown operator')
-    device, tables = o.device or ('cuda' if torch.cuda.is_available() else 'cpu'), []
+    ops, forms, layers_of = o.ops.split(','), o.forms.split(','), attn_layers | LAYERS
+    for op in ops: known(op, layers_of, 'unknown operator')
+    for form in forms: known(form, FORMS, 'unknown form')
+    check_value('dtype', o.dtype, one_of('float32', 'bfloat16', 'float64', 'float16'))
+    dims, ns = _sizes('dim', o.dim), _sizes('n', o.n)
+    if o.out: _check_place(o.out)
+    device, tables = _device(o.device), []
     torch.set_num_threads(int(os.environ.get('OMP_NUM_THREADS', 1)))
-    for d, n in product(map(int, dims), map(int, ns)):
+    for d, n in product(dims, ns):
         torch.manual_seed(0)
         torch.compiler.reset()
         x = torch.randn(8 if n < 256 else 1, n, d).to(device, getattr(torch, o.dtype))
-        layers = {('two linear maps', ''): two_linear(d)} | {(k, f): InForm(LAYERS[k](d, 8), f) for k, f in product(ops, forms)}
+        layers = {('two linear maps', ''): two_linear(d)} | {(k, f): InForm(layers_of[k](d, 8), f) for k, f in product(ops, forms)}
         found = measure({k: m.to(device, x.dtype) for k, m in layers.items()}, x, o.seconds)
         found[['name', 'form']] = found.pop('name').tolist()
         tables.append(found.assign(b=len(x), n=n, d=d))

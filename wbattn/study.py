@@ -121,8 +121,9 @@ class NoAttention(nn.Module):
         "Nothing for every token."
         return torch.zeros_like(x)
 
-attn_layers.update(CompressOnly=CompressOnly, RedrawnECA=RedrawnECA, CholeskyECA=CholeskyECA, RawTSSA=RawTSSA,
-                   NoAttention=NoAttention)
+_own_operators = dict(CompressOnly=CompressOnly, RedrawnECA=RedrawnECA, CholeskyECA=CholeskyECA, RawTSSA=RawTSSA,
+                      NoAttention=NoAttention)
+attn_layers.update(_own_operators)
 
 # %% ../nbs/81b_studies.ipynb #86479efe
 class Sizes(NamedTuple):
@@ -279,6 +280,8 @@ def _train(o, spec, recipe, seed, folder):
     "Train one variant once: a row of the file."
     measure, numbers = _Measure(seed), {k: v for k, v in vars(recipe).items() if k not in ('model', 'data', 'source')}
     given, model = as_given(o, ('data', 'data_dir', 'download', 'device')), recipe.model | spec['model']
+    if spec['model'].get('attn') in _own_operators: given['import_'] = [*(o.import_ or ()), 'wbattn.study'] # to read it later
+    elif o.import_: given['import_'] = o.import_
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             summary = train_run(**given, arch=spec['arch'], recipe=numbers, model=model, data_args=recipe.data, cbs=measure,

@@ -6,7 +6,7 @@
 __all__ = ['explain']
 
 # %% ../../nbs/65_report.ipynb #0f943a0c
-import base64, html
+import base64, html, warnings
 import pandas as pd
 import torch.nn.functional as F
 from fastcore.basics import listify
@@ -25,7 +25,7 @@ from .measure import (QUANTITIES, RECORDS, MissingQuantity, RecordLayers, attent
 from .plots import (BARE, BLUE, COLORS, GREEN, GREY, ORANGE, cls_attention_maps, figure_png,
     learning_curves, membership_maps, merge_figure, new_figure, plot_history, plot_layer_rates, plot_spectra,
     plot_step_sizes, plot_subspaces, prepare_image)
-from ..train.checkpoint import atomic_write
+from ..train.checkpoint import atomic_write, check_writable
 
 # %% ../../nbs/65_report.ipynb #b0006e43
 def class_masks(
@@ -44,6 +44,13 @@ def class_probabilities(
     if getattr(model, 'num_classes', 1): return run_model(model, x).float().softmax(-1).cpu()
     raise lacks(model, "head that gives one number for each class")
 
+# %% ../../nbs/65_report.ipynb #65n0m4th
+def no_math(
+    text, # a name, as somebody chose it
+)->str:
+    "The same for matplotlib, which reads what stands between two dollars as mathematics."
+    return str(text).replace('$', r'\$')
+
 # %% ../../nbs/65_report.ipynb #ad83dc97
 def plot_prediction(
     model:nn.Module, # a classifier, or a `Segmenter`
@@ -60,7 +67,7 @@ def plot_prediction(
     if isinstance(model, Segmenter):
         a.imshow(class_masks(model, x)[0], 'tab20', vmin=0, vmax=19, alpha=.5)
         said = dict(color=colormaps['tab20'](top.index), xlabel='share of the pixels (%)')
-    top.rename(lambda i: names[i][:40] if names else f'class {i}').plot.barh(ax=b, xlim=(0, 100), **said)
+    top.rename(lambda i: no_math(names[i][:40]) if names else f'class {i}').plot.barh(ax=b, xlim=(0, 100), **said)
     b.invert_yaxis()
     return fig
 
@@ -124,9 +131,12 @@ class Section(NamedTuple):
     figures:list # none: the text says why not
 
 def _make_section(title, text, draw, subject):
-    "Draw a section, or say why it is left out."
+    "Draw a section, or say why it is left out; one that fails is a warning, and the others are there."
     try: return Section(title, text, listify(draw(subject)))
     except MissingQuantity as e: return Section(title, f'Left out: {e}.', [])
+    except Exception as e:
+        warnings.warn(f"section {title!r} is left out: {type(e).__name__}: {e}")
+        return Section(title, f'Left out: it failed with {type(e).__name__}.', [])
 
 def explanation(
     model:nn.Module,  # a model of the zoo, of timm's, or any with operators in it
@@ -169,9 +179,11 @@ def explain(
     "Write a report of everything the model has to show about an image."
     out, name = Path(out), model_name(model)
     check_option(out.suffix == '.html', 'out', str(out), "a name that ends in .html")
+    check_writable(out.parent)
     layers, parameters = len(attention_layers(model)), sum(p.numel() for p in model.parameters())
     about = f'{name}: {parameters:,} parameters, {layers} attention layers ({attention_kinds(model)}).'
     body = '\n'.join(map(_html_section, explanation(model, image, records, ablation)))
     page = _page.format(title=html.escape(title or name), about=html.escape(about), body=body)
-    atomic_write(out, lambda f: f.write_text(page, encoding='utf-8'))
+    data = page.encode('utf-8', 'backslashreplace') # names needn't be UTF-8
+    atomic_write(out, lambda f: f.write_bytes(data))
     return out

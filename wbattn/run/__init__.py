@@ -8,7 +8,8 @@ __all__ = ['wbattn_train', 'wbattn_eval', 'wbattn_predict', 'wbattn_explain', 'w
            'bench_run', 'experiment_run']
 
 # %% ../../nbs/76_cli.ipynb #219cd2d9
-import argparse, ast, functools, inspect, os, re, shlex, signal, sys, warnings
+import argparse, ast, dis, functools, inspect, math, os, re, shlex, signal, sys, warnings
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from pkgutil import resolve_name
 from types import SimpleNamespace
@@ -25,9 +26,14 @@ def key_values(
 )->dict:
     "Keyword arguments from text; nothing in it is executed."
     pairs = re.split(r'[,\s]+(?=\w+=)', re.sub(r'\s*=\s*', '=', s).strip(' ,'))
+    from wbattn.numerics import UserError                    # loads PyTorch, and help doesn't wait for it
     if not all(re.fullmatch(r'\w+=(?!=)(\S+|[\'"(\[{].*)', p) for p in pairs):
-        raise ValueError(f"{s!r}; expected name=value, name=value, … with numbers, True, False, None or text")
-    return {k: _literal(v) for k, _, v in (p.partition('=') for p in pairs)}
+        raise UserError(f"{s!r}; expected name=value, name=value, … with numbers, True, False, None or text")
+    named = [p.partition('=')[::2] for p in pairs]
+    names = [name for name, _ in named]
+    for name in names:
+        if names.count(name) > 1: raise UserError(f"{name} is given twice in {s!r}")
+    return {name: _literal(value) for name, value in named}
 
 # %% ../../nbs/76_cli.ipynb #59edabf3
 def option_parser(
@@ -40,8 +46,12 @@ def option_parser(
     for a in parser._actions:
         kind = params[a.dest].annotation if a.dest in params else None
         if kind in (list, dict): a.type, a.nargs = None, '+'
+        if kind is list and a.option_strings:
+            a.nargs = None
+            a.__class__ = argparse._AppendAction # may be repeated
         if kind is inspect.Parameter.empty: a.help = argparse.SUPPRESS
-        a.option_strings = [o.replace('_', '-') for o in a.option_strings]
+        if a.dest.endswith('_'): a.metavar = a.dest.rstrip('_').upper()
+        a.option_strings = [o.rstrip('_').replace('_', '-') for o in a.option_strings]
     parser._option_string_actions = {o: a for a in parser._actions for o in a.option_strings}
     parser.usage = ' '.join([name, *(a.dest for a in parser._actions if not a.option_strings), '[options]'])
     parser.formatter_class = functools.partial(argparse.RawDescriptionHelpFormatter, max_help_position=26)
@@ -55,11 +65,66 @@ def _given(parser, func):
     given = {k: v for k, v in vars(parser.parse_args()).items() if k in params}
     for k, v in given.items():
         if v and params[k].annotation is dict: given[k] = key_values(' '.join(v))
-    if 'command' in params: given['command'] = shlex.join([parser.prog, *sys.argv[1:]])
+    typed = shlex.join([parser.prog, *sys.argv[1:]])
+    if 'command' in params:
+        given['command'] = typed.encode('utf-8', 'backslashreplace').decode() # names needn't be UTF-8
     return given
+
+# %% ../../nbs/76_cli.ipynb #76r3fus1
+def is_refusal(
+    error, # an exception
+)->bool:
+    "Does an error tell a user what is wrong, in words that were meant for him?"
+    from wbattn.numerics import UserError
+    if isinstance(error, (UserError, OSError)): return True
+    if not isinstance(error, (ValueError, ImportError)): return False
+    if type(error).__module__.startswith('wbattn.'): return True
+    place = error.__traceback__
+    while place.tb_next: place = place.tb_next # where it was raised
+    code = place.tb_frame.f_code.co_code
+    by_raise = dis.opname[code[place.tb_lasti]] == 'RAISE_VARARGS' # and not by a call that failed
+    return by_raise and place.tb_frame.f_globals.get('__name__', '').startswith('wbattn.')
+
+# %% ../../nbs/76_cli.ipynb #76p4t13n
+class PatientStream:
+    "A stream that goes on when nobody reads it any more."
+    def __init__(self,
+        stream, # to write to
+    ): self.stream = stream
+    def __getattr__(self, name): return getattr(self.stream, name)
+    def write(self,
+        text, # to print
+    ): return self._without_reader(self.stream.write, text)
+    def flush(self): self._without_reader(self.stream.flush)
+
+    def _without_reader(self, action, *args):
+        "Call it; where the pipe is closed, all further output goes nowhere."
+        try: return action(*args)
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.stream.fileno())
+            os.close(nowhere)
+
+def patient(
+    stream, # standard output, or that of errors; None where it is closed
+):          # a stream to use in its place
+    "A stream that takes any character, from anybody and for nobody."
+    if stream is None: return open(os.devnull, 'w')
+    if hasattr(stream, 'reconfigure'): stream.reconfigure(errors='backslashreplace')
+    return PatientStream(stream)
 
 # %% ../../nbs/76_cli.ipynb #6fbcfb55
 def _stop(number, frame): raise KeyboardInterrupt(number)
+
+def _work(parser, func, show):
+    "Read the options, do what they say, show what came of it."
+    several = {'RANK', 'WORLD_SIZE'} & os.environ.keys()
+    given = _given(parser, func)
+    if several: resolve_name('wbattn.cores:check_processes')()
+    result = func(**given)
+    if several and int(os.environ.get('WORLD_SIZE', 1)) > 1:
+        resolve_name('wbattn.train.callbacks:leave_together')()
+    if show and result is not None: show(result)
 
 def command(
     func,         # what to do; its signature is the command line
@@ -68,33 +133,65 @@ def command(
     examples='',  # shown at the end of `--help`
 ):
     "A command: a function without arguments that reads the command line."
-    def run():
+    def answer():
         parser = option_parser(func, name, examples)
         warnings.filterwarnings('ignore', message='.*torch.jit.script.*') # from a library we use, about itself
         warnings.showwarning = lambda message, *args, **kwargs: print(f'{name}: {message}', file=sys.stderr)
         signal.signal(signal.SIGTERM, _stop)
-        try: result = func(**_given(parser, func))
-        except KeyboardInterrupt as e: sys.exit(128 + (*e.args, signal.SIGINT)[0])
-        except (ValueError, OSError) as e:
-            if 'WBATTN_DEBUG' in os.environ: raise
+        try: _work(parser, func, show)
+        except KeyboardInterrupt as e:
+            number = e.args[0] if e.args else signal.SIGINT
+            sys.exit(128 + number)
+        except Exception as e:
+            if 'WBATTN_DEBUG' in os.environ or not is_refusal(e): raise
             why = re.sub(r'Exception occured in .*\n\s*', '', str(e))     # fastai's, before what a callback raised
             parser.exit(2, f"{name}: error: {why}\n")
-        if int(os.environ.get('WORLD_SIZE', 1)) > 1: resolve_name('wbattn.train.callbacks:leave_together')()
-        if show and result is not None: show(result)
+    def run():
+        with redirect_stdout(patient(sys.stdout)), redirect_stderr(patient(sys.stderr)): answer()
     run.__name__, run.__doc__ = name, func.__doc__
     return run
 
 # %% ../../nbs/76_cli.ipynb #daedb9ec
-def checked(
-    given, # option → value
-)->SimpleNamespace:
-    "The options as attributes; an error for a value that makes no sense."
-    from wbattn.numerics import check_value, one_of, whole   # load PyTorch, and help doesn't wait for it
-    rules = dict(threads=whole(), topk=whole(), seeds=whole(), seed=whole(0, 2**32 - 1),
-        part=one_of('valid', 'test'), amp=one_of('auto', 'bf16', 'fp16', 'none'),
+def _rules():
+    "What options may hold, by name; of those that all commands share, and those of one."
+    from wbattn.numerics import SHARE, one_of, whole
+    positive = (lambda v: 0 < v < math.inf), "a positive number"
+    number = (lambda v: 0 <= v < math.inf), "a number of at least 0"
+    several = 'epochs', 'bs', 'img_size', 'topk', 'seeds', 'tokens'
+    return dict.fromkeys(several, whole()) | dict(
+        num_workers=whole(0), seed=whole(0, 2**32 - 1), threads=whole(1, max(64, os.cpu_count() or 1)),
+        lr=positive, temperature=number, topp=SHARE, seconds=positive, part=one_of('valid', 'test'),
+        amp=one_of('auto', 'bf16', 'fp16', 'none'),
         ablate=one_of('total', 'blocks', 'heads', 'halves', 'attn'))
-    for k, rule in rules.items():
-        if given.get(k) is not None: check_value(k, given[k], rule)
+
+def plain_options(
+    func,       # whose signature says what they may be
+    given:dict, # option → value, as a user gave it
+)->dict:        # the same: paths and devices as text, `~` as the user's folder, one name as a list of names
+    "Options in the form that commands give them."
+    plain, params = {}, inspect.signature(func).parameters
+    for name, value in given.items():
+        kind = params[name].annotation
+        if isinstance(value, os.PathLike): value = os.fspath(value)
+        if kind is list and isinstance(value, str): value = [value]
+        if name == 'device' and value is not None: value = str(value)
+        if kind is list and value is not None: value = [os.path.expanduser(os.fspath(v)) for v in value]
+        if kind is str and isinstance(value, str) and name != 'prompt': value = os.path.expanduser(value)
+        plain[name] = value
+    return plain
+
+def checked(
+    func,       # whose signature says what they may be
+    given:dict, # option → value
+)->SimpleNamespace:
+    "The options as attributes; a `UserError` for a value that makes no sense."
+    from wbattn.numerics import check_option, check_types, check_value # late: they load PyTorch
+    given, rules = plain_options(func, given), _rules()
+    check_types(func, {name: value for name, value in given.items() if value is not None})
+    for name, value in given.items():
+        if value is None: continue
+        if value == '' and name not in ('out', 'prompt', 'command'): check_option(False, name, value, "a name")
+        if name in rules: check_value(name, value, rules[name])
     return SimpleNamespace(**given)
 
 # %% ../../nbs/76_cli.ipynb #4f046020
@@ -108,7 +205,9 @@ def done_by(
         def run(*args, **kwargs):
             given = signature.bind(*args, **kwargs)
             given.apply_defaults()
-            return resolve_name(worker)(checked(given.arguments))
+            options = checked(func, given.arguments)
+            if getattr(options, 'import_', None): resolve_name('wbattn.run.runs:import_files')(options.import_)
+            return resolve_name(worker)(options)
         return run
     return decorate
 
@@ -134,14 +233,15 @@ def train_run(
     data_args:dict=None, # other arguments of the data set, such as "augment=light verify=False" (default: the recipe's)
     data_dir:str=None,   # directory that holds the data (default: data)
     download:bool=False, # fetch the data if they aren't there
-    num_workers:int=None, # processes that load images (default: one per processor, at most 16)
+    num_workers:int=None, # processes that load images (default: one per processor that there is for it, at most 16)
     seed:int=None,       # of everything random (default: 0)
     device:str=None,     # cpu, cuda, cuda:1, mps (default: a GPU if there is one, else cpu)
-    threads:int=None,    # CPU threads (default: the recipe's; digits: 1)
+    threads:int=None,    # CPU threads (default: the recipe's, digits: 1; else one for a small model, or as many as there are processors for it)
     out:str=None,        # run directory (default: runs/<data>-<arch>-seed<seed>)
     overwrite:bool=False, # replace the run in that directory
     resume:bool=False,   # continue the run in that directory after its last whole epoch, or complete what it lacks
     figures:bool=True,   # draw pictures; --no-figures: don't
+    import_:list=None,   # Python files or modules that add operators, data sets, losses, recipes; may be repeated
     cbs=None,            # fastai callbacks
     command=None,        # what was typed, for the summary
 )->dict:                 # what summary.json holds; None in all processes but the first
@@ -156,7 +256,7 @@ wbattn_train = command(train_run, 'wbattn_train', examples="""  wbattn_train
 
 # %% ../../nbs/76_cli.ipynb #3b014c67
 @done_by('wbattn.run.predict:run_eval')
-@shares(train_run, 'arch', 'model', 'data', 'data_dir', 'download', 'num_workers', 'bs', 'device')
+@shares(train_run, 'arch', 'model', 'data', 'data_dir', 'download', 'num_workers', 'bs', 'device', 'import_')
 def evaluate_run(
     checkpoint:str,      # a run directory, a checkpoint of a run, a model that comes with the package, or a file as published for ToST, CRATE or XCiT
     part:str='valid',    # valid or test; the same where papers validate on the test part
@@ -186,7 +286,7 @@ wbattn_eval = command(evaluate_run, 'wbattn_eval', _print_scores, """  wbattn_ev
 
 # %% ../../nbs/76_cli.ipynb #01f2e0cd
 @done_by('wbattn.run.predict:run_predict')
-@shares(evaluate_run, 'arch', 'model', 'cfg', 'device')
+@shares(evaluate_run, 'arch', 'model', 'cfg', 'device', 'import_')
 def predict_images(
     checkpoint:str,      # a run directory, a checkpoint of a run, a model that comes with the package, or a file as published for ToST, CRATE or XCiT
     images:list,         # pictures, and folders of pictures
@@ -205,7 +305,7 @@ wbattn_predict = command(predict_images, 'wbattn_predict', _print_answers, """  
 
 # %% ../../nbs/76_cli.ipynb #946b67db
 @done_by('wbattn.run.predict:run_explain')
-@shares(evaluate_run, 'arch', 'model', 'cfg', 'merge', 'device')
+@shares(evaluate_run, 'arch', 'model', 'cfg', 'merge', 'device', 'import_')
 def explain_run(
     checkpoint:str,      # a run directory, a checkpoint of a run, a model that comes with the package, or a file as published for ToST, CRATE or XCiT
     image:str,           # a picture
@@ -222,11 +322,11 @@ wbattn_explain = command(explain_run, 'wbattn_explain', lambda page: print(f"rep
 
 # %% ../../nbs/76_cli.ipynb #a23b05ff
 @done_by('wbattn.run.predict:run_generate')
-@shares(train_run, 'arch', 'model', 'device')
+@shares(train_run, 'arch', 'model', 'device', 'import_')
 def generate_run(
     checkpoint:str,        # a run directory, a checkpoint of a run, a model that comes with the package, or a file of weights
     prompt:str,            # what the text begins with
-    tokens:int=256,        # at most so many new tokens
+    tokens:int=256,        # at most so many new tokens, ≥ 1
     temperature:float=0.8, # divides the logits; 0: always the likeliest token
     topk:int=None,         # so many tokens may be drawn (default: all)
     topp:float=None,       # the likeliest that together hold this probability (default: all)
@@ -244,7 +344,7 @@ wbattn_generate = command(generate_run, 'wbattn_generate', _print_speed, """  wb
 
 # %% ../../nbs/76_cli.ipynb #b0bench1
 @done_by('wbattn.bench:run_bench')
-@shares(train_run, 'device')
+@shares(train_run, 'device', 'import_')
 def bench_run(
     ops:str='tssa,causal_tssa,dmsa,eca,xca,mssa,softmax', # operators
     forms:str='fast',      # of each: fast, plain, compiled, unfused
@@ -252,7 +352,7 @@ def bench_run(
     dim:str='384',         # token widths
     dtype:str='float32',   # of weights and tokens: float32, bfloat16, float64, float16
     out:str=None,          # table to write (CSV)
-    seconds=1.,            # for each call on average, about
+    seconds:float=1.,      # for each call on average, about
     **kwargs               # of train_run
 ):                         # the table
     "Time and memory of attention layers as multiples of the two linear maps in them."
@@ -263,7 +363,7 @@ wbattn_bench = command(bench_run, 'wbattn_bench', examples="""  wbattn_bench --n
 
 # %% ../../nbs/76_cli.ipynb #4a67492c
 @done_by('wbattn.study:run_experiment')
-@shares(train_run, 'data_dir', 'download', 'device')
+@shares(train_run, 'data_dir', 'download', 'device', 'import_')
 def experiment_run(
     name:str,            # a study, or "list"
     data:str='digits',   # data set

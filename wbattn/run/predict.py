@@ -6,7 +6,7 @@
 __all__ = ['token_probs', 'generate', 'stream_text']
 
 # %% ../../nbs/75_predict.ipynb #c1fba057
-import math, time, torch, warnings
+import math, os, re, time, torch, warnings
 import pandas as pd
 from contextlib import suppress
 from pathlib import Path
@@ -21,15 +21,18 @@ from fastai.data.core import DataLoaders
 from fastai.data.transforms import get_image_files
 from fastcore.basics import listify
 from ..data import dls_args, get_dls, read_image, real_accuracy
-from ..data.text import get_vocab
+from ..cores import cpu_threads, default_threads
+from ..data.loaders import compare_fingerprints
+from ..data.text import VOCABS, get_vocab
 from ..look import (RECORDS, MissingQuantity, ablate, class_masks, class_probabilities, explain, membership_maps,
-    merge_figure, new_figure, plot_ablation, plot_prediction)
+    merge_figure, new_figure, no_math, plot_ablation, plot_prediction)
 from ..models.maps import Segmenter
 from ..models.merging import TokenMerger
-from ..numerics import SHARE, check_option, check_value, whole
-from .runs import as_given, predictions, read_pretrained, save_figure, scores
+from ..numerics import SHARE, UserError, check_option, check_value, whole
+from wbattn.run.runs import (as_given, check_data, optional_figure, predictions, read_pretrained, save_figure,
+    scores)
 from ..train.callbacks import amp_mode
-from ..train.checkpoint import atomic_write, versions, write_json
+from ..train.checkpoint import atomic_write, check_writable, versions, write_json
 from ..train.learner import check_model, task_of
 
 # %% ../../nbs/75_predict.ipynb #6a1640f2
@@ -46,6 +49,7 @@ def image_files(
     files = []
     for p in map(Path, paths):
         if not p.exists(): raise FileNotFoundError(f"no picture here: {str(p)!r} doesn't exist")
+        check_option(p.is_dir() or p.is_file(), 'picture', str(p), "a file or a folder") # no pipe, which might never end
         files += sorted(get_image_files(p)) if p.is_dir() else [p]
     if files: return files
     raise FileNotFoundError(f"no pictures in {', '.join(map(str, paths))}; expected files such as .jpg, .jpeg, .png")
@@ -56,7 +60,7 @@ def picture_transform(
 ):         # function from a picture (file, PIL image, pixels) to a tensor `c h w`
     "How a picture is prepared for a model, as for its evaluation."
     if hasattr(model, 'vocab_size'):
-        raise ValueError(f"{str(model.path)!r} holds {model.pretrained_cfg['architecture']}, which reads no pictures")
+        raise UserError(f"{str(model.path)!r} holds {model.pretrained_cfg['architecture']}, which reads no pictures")
     config = resolve_model_data_config(model)
     transform, mode = create_transform(**config), 'L' if config['input_size'][0] == 1 else 'RGB'
     return lambda o: transform(read_image(o, mode))
@@ -69,7 +73,7 @@ def part_index(
     "Which loader holds a part of the data."
     last = len(dls.loaders) - 1
     if part == 'test' and last == 1 and 'test' not in dls.parts:
-        raise ValueError(f"part='test'; {dls.name} has none, expected 'valid'")
+        raise UserError(f"part='test'; {dls.name} has none, expected 'valid'")
     return last if part == 'test' else 1
 
 # %% ../../nbs/75_predict.ipynb #237d8d26
@@ -80,15 +84,35 @@ def evaluation_dls(
     "Data for a model, prepared as it was trained."
     data, run = o.data or model.run.get('data'), model.run
     if data is None:
-        raise ValueError(f"{str(model.path)!r} doesn't say what it was trained on; name a data set with data")
+        raise UserError(f"{str(model.path)!r} doesn't say what it was trained on; name a data set with data")
     config, takes = resolve_model_data_config(model), dls_args(data)
     size = config.pop('input_size')[1:]
     if data == run.get('data'): config = run['recipe']['data'] | run['given']
     config = {k: v for k, v in (config | dict(img_size=size)).items() if k in takes}
     given = as_given(o, ['data_dir', 'download', 'num_workers']) | (o.cfg or {})
     device = next(model.parameters()).device
-    fixed = dict(device=device, bs=1, val_bs=o.bs or 128) # bs: of training, which doesn't happen
+    fixed = dict(device=device)
+    if 'val_bs' in takes: fixed |= dict(bs=1, val_bs=o.bs or 128) # bs: of training, which doesn't happen
     return get_dls(data, **config | given | fixed)
+
+# %% ../../nbs/75_predict.ipynb #75n4m3s1
+def check_names(
+    model, # see read_pretrained
+    task,  # of the data
+):
+    "`UserError` if the classes of the data have other names than those of the model, or another order."
+    own, now = model.pretrained_cfg.get('label_names'), task.config.get('label_names')
+    if not own or not now: return
+    differ = compare_fingerprints(dict(classes=list(own)), dict(classes=list(now)))
+    if differ: raise UserError(f"the data's classes aren't the model's: {differ[0]}")
+
+def evaluation_name(
+    part,         # valid or test
+    changes:dict, # what departs from the run, by option
+)->str:
+    "What the record of an evaluation is called: one that departs from the run stands beside the run's own."
+    said = ' '.join(f'{k} {v}' for k, v in changes.items())
+    return '-'.join([part, *re.findall(r'[\w.]+', said)])[:150]
 
 # %% ../../nbs/75_predict.ipynb #b761f1e6
 def confusion_figure(
@@ -99,7 +123,7 @@ def confusion_figure(
     "Where images of each class (rows) end up, as a share of the class."
     side = min(2.5 + 0.28*len(names), 9)
     fig, [[ax]] = new_figure(w=side + 1, h=side)
-    ConfusionMatrixDisplay.from_predictions(y, pred, labels=range(len(names)), display_labels=names, normalize='true',
+    ConfusionMatrixDisplay.from_predictions(y, pred, labels=range(len(names)), display_labels=[no_math(name) for name in names], normalize='true',
         ax=ax, include_values=False, cmap='cividis', xticks_rotation='vertical', im_kw=dict(vmin=0, vmax=1))
     if len(names) > 40: ax.set(xticks=[], yticks=[])
     return fig
@@ -111,7 +135,7 @@ def merged(
     "The model, or a merger around it."
     if given is None: return model
     try: return TokenMerger(model, **given).eval()
-    except TypeError as e: raise ValueError(f"merge={given}: {e}") from None
+    except TypeError as e: raise UserError(f"merge={given}: {e}") from e
 
 # %% ../../nbs/75_predict.ipynb #75ab0002
 def ablation_table(
@@ -136,6 +160,23 @@ def write_ablation(
     save_figure(plot_ablation(table), out/f'ablation-{part}.png')
 
 # %% ../../nbs/75_predict.ipynb #e083129b
+def _changes(o, model):
+    "What an evaluation was asked to do otherwise than the run did."
+    changes = as_given(o, ['model', 'cfg', 'merge'])
+    if o.amp != 'auto': changes['amp'] = o.amp
+    if o.data is not None and o.data != model.run.get('data', o.data): changes['data'] = o.data
+    return changes
+
+def _evaluate(o, model, dls):
+    "Scores of a model on its part of the data, and what it said about each item."
+    dl, merger = dls.loaders[part_index(dls, o.part)], merged(model, o.merge)
+    p = predictions(merger, dl, amp_mode(o.amp, dls.device))
+    res = dict(data=dls.name, part=o.part) | scores(p, dls)
+    res['images_per_s'] = round(res['images']/p['seconds'], 1)
+    if o.merge: res |= dict(merge=o.merge, tokens_by_layer=merger.trace(dl.one_batch()[0].as_subclass(Tensor)).counts)
+    if dls.name == 'imagenet' and len(dls.vocab) == 1000: res['real'] = real_accuracy(p['top'][:, 0], dl.dataset)
+    return res, p
+
 @torch.no_grad()
 def run_eval(
     o, # options, see evaluate_run
@@ -143,22 +184,26 @@ def run_eval(
     "Evaluate the model that a run left, or that others published."
     check_option(not (o.ablate and o.merge), 'ablate', o.ablate, 'no ablation of merged tokens; leave out merge')
     model = open_pretrained(o)
+    out = Path(o.out or model.path.parent)
+    if o.out != '': check_writable(out)
     dls = evaluation_dls(model, o)
-    check_model(task_of(dls), lambda k, v: v if k == 'img_size' else getattr(model, k, v))
-    dl, merger = dls.loaders[part_index(dls, o.part)], merged(model, o.merge)
-    p = predictions(merger, dl, amp_mode(o.amp, dls.device))
-    res = dict(data=dls.name, part=o.part) | scores(p, dls)
-    res['images_per_s'] = round(res['images']/p['seconds'], 1)
-    if o.merge: res |= dict(merge=o.merge, tokens_by_layer=merger.trace(dl.one_batch()[0].as_subclass(Tensor)).counts)
-    if dls.name == 'imagenet' and len(dls.vocab) == 1000: res['real'] = real_accuracy(p['top'][:, 0], dl.dataset)
-    table = ablation_table(model, dls, o) if o.ablate else None
+    task = task_of(dls)
+    check_model(task, lambda k, v: v if k == 'img_size' else getattr(model, k, v))
+    check_names(model, task)
+    if dls.name == model.run.get('data') and not o.data_dir: check_data(model.run.get('fingerprint'), task)
+    with cpu_threads(default_threads(model)):
+        res, p = _evaluate(o, model, dls)
+        table = ablation_table(model, dls, o) if o.ablate else None
     answer = res | dict(ablation=table) if o.ablate else res
     if o.out == '': return answer
-    out = Path(o.out or model.path.parent)
+    changes = _changes(o, model)
+    name = evaluation_name(o.part, changes)
     out.mkdir(parents=True, exist_ok=True)
-    write_json(out/f'evaluation-{o.part}.json', res | dict(checkpoint=str(model.path), versions=versions()))
+    about = dict(changes=changes, checkpoint=str(model.path), versions=versions())
+    write_json(out/f'evaluation-{name}.json', res | about)
+    figure = out/f'confusion-{name}.png'
     if p.get('y', p['nll'][:, None]).dim() == 1:
-        save_figure(confusion_figure(p['y'], p['top'][:, 0], dls.vocab), out/f'confusion-{o.part}.png')
+        with optional_figure(figure): save_figure(confusion_figure(p['y'], p['top'][:, 0], dls.vocab), figure)
     if o.ablate: write_ablation(table, out, o.part)
     return answer
 
@@ -175,17 +220,19 @@ def _draw_answer(model, x, file, title, out):
     masks = isinstance(model, Segmenter)
     fig = plot_prediction(model, x[0]) if masks else membership_maps(model, x, layers=-1, titles=[title])
     save_figure(fig, Path(f'{out}.png'))
-    if not masks: return
+    if masks: _save_mask(model, x, file, f'{out}-mask.png')
+
+def _save_mask(model, x, file, path):
+    "The class of each pixel, as large as the picture."
     mask = Image.fromarray(class_masks(model, x)[0].byte().numpy())
-    mask.resize(read_image(file).size, Image.Resampling.NEAREST).save(f'{out}-mask.png')
+    mask.resize(read_image(file).size, Image.Resampling.NEAREST).save(path)
+
+def _short(stem): return os.fsdecode(os.fsencode(stem)[:200]) # what is added to a name must fit, too
 
 @torch.no_grad()
-def run_predict(
-    o, # options, see predict_images
-)->list:
-    "What a trained model sees in pictures."
-    files, model, rows = image_files(listify(o.images)), open_pretrained(o), []
-    transform, device = picture_transform(model), next(model.parameters()).device
+def _predict(o, files, model):
+    "What a model sees in pictures; one that can't be read is named and skipped."
+    transform, device, rows = picture_transform(model), next(model.parameters()).device, []
     for f in files:
         try: x = transform(f)[None].to(device)
         except (ValueError, OSError) as e:
@@ -193,9 +240,20 @@ def run_predict(
             continue
         classes = _likeliest(model, x, o.topk)
         rows.append(dict(image=str(f), classes=classes))
-        with suppress(MissingQuantity):
-            if o.out: _draw_answer(model, x, f, '{}: {:.1%}'.format(*classes[0]), f'{o.out}/{len(rows):04}-{f.stem}')
-    if not rows: raise ValueError("none of the pictures can be read")
+        if not o.out: continue
+        (name, share), drawn = classes[0], f'{o.out}/{len(rows):04}-{_short(f.stem)}'
+        title = no_math(f'{name}: {share:.1%}')
+        with optional_figure(f'{drawn}.png'), suppress(MissingQuantity): _draw_answer(model, x, f, title, drawn)
+    return rows
+
+def run_predict(
+    o, # options, see predict_images
+)->list:
+    "What a trained model sees in pictures."
+    if o.out: check_writable(o.out)
+    files, model = image_files(listify(o.images)), open_pretrained(o)
+    with cpu_threads(default_threads(model)): rows = _predict(o, files, model)
+    if not rows: raise UserError("none of the pictures can be read")
     return rows
 
 # %% ../../nbs/75_predict.ipynb #9d8cce8a
@@ -204,10 +262,10 @@ def run_explain(
 )->Path:
     "A report of what a model does with a picture."
     file, *more = image_files([o.image])
-    if more: raise ValueError(f"{str(o.image)!r} holds {1 + len(more)} pictures; a report explains one")
+    if more: raise UserError(f"{str(o.image)!r} holds {1 + len(more)} pictures; a report explains one")
     model = open_pretrained(o)
     run, x = model.path.parent, picture_transform(model)(file)
-    out = Path(o.out or run/f'explain-{file.stem}.html')
+    out = Path(o.out or run/f'explain-{_short(file.stem)}.html')
     out.parent.mkdir(parents=True, exist_ok=True)
     if o.merge: save_figure(merge_figure(merged(model, o.merge), x), out.with_name(f'{out.stem}-merged.png'))
     records = [run/r for r in RECORDS if (run/r).exists()]
@@ -241,14 +299,16 @@ def generate(
     topk=None,    # so many tokens may be drawn, ≥ 1; None: all
     topp=None,    # the likeliest that together hold this probability, in (0, 1]; None: all
     seed=None,    # of what is drawn; None: another every time
+    used=None,    # draw only among so many tokens, where a model's table has more than its vocabulary; None: all
 )->Iterator:      # new tokens `b`, as they are made
     "Go on with texts; where a model's tables are full, it forgets the older half."
-    if not ids.shape[1]: raise ValueError("the prompt is empty; a model needs at least one token to go on from")
+    check_value('n', n, whole())
+    if not ids.shape[1]: raise UserError("the prompt is empty; a model needs at least one token to go on from")
     rng, most, ids = torch.Generator(), model.max_seq_len or 0, ids.cpu()
     rng.seed() if seed is None else rng.manual_seed(seed)
     logits, state = model.prefill(ids[:, -most:])
     for _ in range(n):
-        new = torch.multinomial(token_probs(logits, temperature, topk, topp).cpu(), 1, generator=rng)
+        new = torch.multinomial(token_probs(logits[:, :used], temperature, topk, topp).cpu(), 1, generator=rng)
         yield new[:, 0]
         ids = torch.cat([ids, new], 1)[:, -(most or 1):]                      # what a window needs, and no more
         full = 0 < most <= int(state.seen[0])
@@ -272,26 +332,40 @@ def stream_text(
     vocab,          # a vocabulary: `encode`, `decode`
     prompt:str,     # what the text begins with
     stop=None,      # the text ends with this; None: after n tokens
-    **kwargs,       # of `generate`: n, temperature, topk, topp, seed
+    **kwargs,       # of `generate`: n, temperature, topk, topp, seed, used
 )->Iterator[str]:   # pieces of text, as they are made
     "Go on with a text."
     text = ''
-    for piece in _pieces((t[0] for t in generate(model, vocab.encode(prompt)[None], **kwargs)), vocab):
+    tokens = generate(model, vocab.encode(prompt)[None], **{'used': getattr(vocab, 'used', None)} | kwargs)
+    for piece in _pieces((t[0] for t in tokens), vocab):
         text += piece
         yield piece
         if stop and stop in text: return
 
 # %% ../../nbs/75_predict.ipynb #f7c29585
+def vocab_of(
+    model, # see read_pretrained
+):         # a vocabulary
+    "The vocabulary that a language model was trained with: its configuration names it, or its size tells."
+    by_size = 'bytes' if model.vocab_size == 256 else 'gpt2'
+    noted = [name for name in model.pretrained_cfg.get('notes') or () if name in VOCABS]
+    vocab = get_vocab(noted[0] if noted else by_size)
+    if vocab.used <= model.vocab_size: return vocab
+    raise UserError(f"vocab_size={model.vocab_size} of {str(model.path)!r}; {vocab.name} has {vocab.used} tokens")
+
 def run_generate(
     o,       # options, see generate_run
 )->dict:     # text; tokens; tokens_per_s
     "Go on with a text, shown as it is made."
     model = read_pretrained(o.checkpoint, o.arch, o.model, device=o.device)
-    if not hasattr(model, 'prefill'): raise ValueError(f'{o.checkpoint!r} holds a model that writes no text')
-    vocab, text, start = get_vocab('bytes' if model.vocab_size == 256 else 'gpt2'), o.prompt, time.perf_counter()
-    print(text, end='')
+    if not hasattr(model, 'prefill'): raise UserError(f'{o.checkpoint!r} holds a model that writes no text')
+    vocab = vocab_of(model)
+    text = o.prompt.encode('utf-8', 'surrogateescape').decode('utf-8', 'replace') # from a console of any encoding
     drawing = {k: getattr(o, k) for k in ('temperature', 'topk', 'topp', 'seed')}
-    for piece in stream_text(model, vocab, text, n=o.tokens, **drawing):
-        print(piece, end='', flush=True)
-        text += piece
+    start = time.perf_counter()
+    with cpu_threads(default_threads(model)):
+        print(text, end='')
+        for piece in stream_text(model, vocab, text, n=o.tokens, **drawing):
+            print(piece, end='', flush=True)
+            text += piece
     return dict(text=text, tokens=o.tokens, tokens_per_s=o.tokens/(time.perf_counter() - start))

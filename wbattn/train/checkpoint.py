@@ -6,8 +6,9 @@
 __all__ = ['Checkpoint', 'load_checkpoint', 'CSVLog']
 
 # %% ../../nbs/57_checkpoint.ipynb #132c526d
-import json, os, platform, random, shutil, time
+import io, json, os, platform, random, secrets, shutil, signal, threading, time
 import numpy as np, pandas as pd, torch
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -17,22 +18,46 @@ from fastai.torch_core import rank_distrib
 from fastcore.basics import patch
 from timm.utils import unwrap_model
 from torch import Tensor
+from ..numerics import UserError
 from .callbacks import gather
 
 # %% ../../nbs/57_checkpoint.ipynb #83d6b137
+def _kept_from_writing(error, path, tmp):
+    "Is it the disk, or the place, that keeps a file from being written?"
+    if isinstance(error, OSError): return error.filename in (None, str(path), str(tmp))
+    full = 'PytorchStreamWriter', 'inline_container' # what torch.save says of a full disk, as a RuntimeError
+    return isinstance(error, RuntimeError) and any(word in str(error) for word in full)
+
 def atomic_write(
     path,  # of a file
     write, # called with a temporary path beside it
 ):
     "Call `write(temporary path)`, then rename: `path` is the old file or the new one, never half of one."
-    tmp = Path(f'{path}.part')
+    path = Path(path)
+    tmp = path.with_name(f'.{secrets.token_hex(8)}.part') # nobody else's, and short however long the name is
     try:
+        new = os.open(tmp, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666) # the user's umask says who may read it
+        os.close(new)
         write(tmp)
         with open(tmp, 'rb') as f: os.fsync(f.fileno()) # on the disk, before it takes the old one's place
         os.replace(tmp, path)
-    except (OSError, RuntimeError) as e: # a full disk is a RuntimeError in torch
-        raise OSError(f"can't write {str(path)!r}: {getattr(e, 'strerror', None) or str(e).splitlines()[0]}") from None
-    finally: tmp.unlink(missing_ok=True)
+    except Exception as e:
+        if not _kept_from_writing(e, path, tmp): raise
+        why = getattr(e, 'strerror', None) or str(e).splitlines()[0]
+        raise OSError(f"can't write {str(path)!r}: {why}") from None
+    finally:
+        with suppress(OSError): tmp.unlink()
+
+# %% ../../nbs/57_checkpoint.ipynb #57wr1t4b
+def check_writable(
+    folder, # where files are to go; it needn't be there yet
+):
+    "An `OSError` before the work, if nothing could be written after it."
+    place = Path(folder).absolute()
+    while not place.exists(): place = place.parent
+    begin = f"can't write to {str(folder)!r}:"
+    if not place.is_dir(): raise NotADirectoryError(f"{begin} {str(place)!r} is no directory")
+    if not os.access(place, os.W_OK | os.X_OK): raise PermissionError(f"{begin} permission denied")
 
 # %% ../../nbs/57_checkpoint.ipynb #cfb5e8d9
 def write_json(
@@ -46,15 +71,20 @@ def write_json(
 def read_json(
     path, # of a file
 )->dict:  # plain values
-    "What a JSON file holds; a `ValueError` with its name where it is broken."
-    try: return json.loads(Path(path).read_text())
-    except ValueError as e: raise ValueError(f"{str(path)!r} is no JSON: {e}") from None
+    "What a JSON file holds; a `UserError` with its name where it is broken."
+    try: found = json.loads(Path(path).read_text(encoding='utf-8'))
+    except ValueError as e: raise UserError(f"{str(path)!r} is no JSON: {e}") from None
+    if isinstance(found, dict): return found
+    raise UserError(f"{str(path)!r} holds {found!r:.40}; expected names and values")
 
 def read_log(
     path, # CSV file of CSVLog
 )->list:  # one dict of numbers per epoch; what wasn't measured is left out
-    "The log of a run."
-    return [{k: v for k, v in row.items() if pd.notna(v)} for row in pd.read_csv(path).to_dict('records')]
+    "The log of a run; a `UserError` with its name where it is broken."
+    try: table = pd.read_csv(path)
+    except ValueError as e: raise UserError(f"{str(path)!r} is no table of epochs: {e}") from None
+    if 'epoch' not in table: raise UserError(f"{str(path)!r} is no table of epochs: it has no column 'epoch'")
+    return [{k: v for k, v in row.items() if pd.notna(v)} for row in table.to_dict('records')]
 
 def write_epoch(
     path:Path, # CSV file
@@ -86,21 +116,52 @@ def set_rng_state(
     for dl, o in zip(dls.loaders, state['loaders']): dl.rng.setstate(o)
 
 # %% ../../nbs/57_checkpoint.ipynb #a7e69742
+def _stateful_callbacks(learn):
+    "The callbacks that have a state, by name, without the averaged weights."
+    found = {}
+    for cb in learn.cbs:
+        has_state = hasattr(type(cb), 'state_dict') and hasattr(type(cb), 'load_state_dict')
+        if not has_state or cb is getattr(learn, 'ema', None): continue
+        if cb.name in found: raise UserError(f"two callbacks with a state are called {cb.name!r}; rename one")
+        found[cb.name] = cb
+    return found
+
+def _check_states(learn):
+    "`UserError` for a callback whose state a checkpoint can't hold."
+    for name, cb in _stateful_callbacks(learn).items():
+        file = io.BytesIO()
+        try:
+            torch.save(cb.state_dict(), file)
+            file.seek(0)
+            torch.load(file, weights_only=True)
+        except Exception as e:
+            why = str(e).splitlines()[0]
+            raise UserError(f"the state of callback {name!r} isn't tensors and plain values ({why})") from e
+
+# %% ../../nbs/57_checkpoint.ipynb #57l3rnst
 def _parts(learn):
-    "What has a state of its own, by name; None for what isn't there."
+    "The parts of a Learner that have a state, by name; None for one that isn't there."
     return dict(model=unwrap_model(learn.model), opt=learn.opt, scaler=getattr(learn, 'scaler', None),
                 ema=getattr(learn, 'ema', None))
 
 def _learner_state(learn):
-    "Weights, optimiser, gradient scaler, averaged weights and smoothed loss."
+    "Weights, optimiser, gradient scaler, averaged weights, callbacks and smoothed loss."
     states = {k: o and o.state_dict() for k, o in _parts(learn).items()}
+    callbacks = {name: cb.state_dict() for name, cb in _stateful_callbacks(learn).items()}
     smooth = learn.recorder.smooth_loss
-    return states | dict(smooth_loss=vars(smooth) | dict(val=smooth.val.as_subclass(Tensor))) # no class of fastai's
+    smooth_loss = vars(smooth) | dict(val=smooth.val.as_subclass(Tensor)) # no class of fastai's
+    return states | dict(callbacks=callbacks, smooth_loss=smooth_loss)
 
 def _load_learner_state(learn, state):
     "Put back what decides the training of a Learner."
     for k, o in _parts(learn).items():
         if state[k]: o.load_state_dict(state[k])
+    saved, callbacks = state.get('callbacks', {}), _stateful_callbacks(learn)
+    for name in saved.keys() ^ callbacks.keys():
+        if name in saved: what = f"the checkpoint has a state of {name!r}, and there is no such callback"
+        else: what = f"callback {name!r} has a state, and the checkpoint has none of it"
+        raise UserError(f"{what}; resume with the callbacks of the run (cbs)")
+    for name, cb in callbacks.items(): cb.load_state_dict(saved[name])
     vars(learn.recorder.smooth_loss).update(state['smooth_loss'])
 
 # %% ../../nbs/57_checkpoint.ipynb #f613ece6
@@ -123,8 +184,12 @@ class Checkpoint(TrackerCallback):
         self.path, self.info, self.state = Path(path), info, state
     def before_fit(self):
         super().before_fit()
-        if self.state is None: return self.save(0)
-        _load_learner_state(self.learn, self.state)
+        if self.state is None:
+            _check_states(self.learn)
+            return self.save(0)
+        try: _load_learner_state(self.learn, self.state)
+        except (RuntimeError, KeyError, TypeError) as e: # another model's, or a damaged one
+            raise UserError(f"{str(self.path)!r} doesn't fit the run: {str(e).strip()}") from e
         self.best = self.state['best']
     def before_epoch(self):
         if self.state is None: return
@@ -151,12 +216,12 @@ def load_checkpoint(
 )->dict:   # `epoch` is the number of finished epochs
     "Read a checkpoint; nothing in it is executed."
     path = Path(path)
-    if not path.exists(): raise ValueError(f"nothing to resume: there is no checkpoint {str(path)!r}")
+    if not path.exists(): raise UserError(f"nothing to resume: there is no checkpoint {str(path)!r}")
     try:
         state = torch.load(path, map_location='cpu', weights_only=True)
         state['smooth_loss'], state['info'] # weights alone have neither
     except Exception as e:
-        raise ValueError(f"{str(path)!r} is no checkpoint of ours, or a damaged one: {type(e).__name__}") from e
+        raise UserError(f"{str(path)!r} is no checkpoint of ours, or a damaged one: {type(e).__name__}") from e
     return state
 
 # %% ../../nbs/57_checkpoint.ipynb #d35914ab
@@ -166,9 +231,45 @@ class CSVLog(Callback):
     def __init__(self,
         path, # of the file
     ): self.path = Path(path)
+    def before_train(self): self.start = time.perf_counter()
     def after_epoch(self):
         if rank_distrib(): return
         row = dict(zip(self.recorder.metric_names, [self.epoch + 1, *self.recorder.values[-1]]))
-        row |= dict(lr=self.opt.hypers[-1]['lr'], seconds=round(time.perf_counter() - self.speed.start, 2),
-                    images_per_s=round(self.speed.rate, 1))
+        row |= dict(lr=self.opt.hypers[-1]['lr'], seconds=round(time.perf_counter() - self.start, 2))
+        if hasattr(self.learn, 'speed'): row['images_per_s'] = round(self.speed.rate, 1)
         write_epoch(self.path, row)
+
+# %% ../../nbs/57_checkpoint.ipynb #57s1gncl
+class DelayedSignals:
+    "Within a `with` block Ctrl-C and SIGTERM wait for `check`, where Python handles them, in its main thread."
+    def __enter__(self):
+        self.received, self.handlers, self.process = None, {}, os.getpid()
+        if threading.current_thread() is not threading.main_thread(): return self
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.getsignal(number)
+            if callable(handler): self.handlers[number] = signal.signal(number, self._note)
+        return self
+
+    def _note(self, number, frame):
+        "Remember a signal; a second one is raised at once, and a child ends or leaves it to its parent."
+        if os.getpid() != self.process:
+            if number == signal.SIGTERM: os._exit(128 + number)
+            return
+        if self.received is not None: raise KeyboardInterrupt(number)
+        self.received = number
+
+    def check(self):
+        "Raise `KeyboardInterrupt` for a signal that came."
+        if self.received is not None: raise KeyboardInterrupt(self.received)
+
+    def __exit__(self, kind, error, traceback):
+        for number, handler in self.handlers.items(): signal.signal(number, handler)
+        if kind is None: self.check()
+
+class StopOnSignal(Callback):
+    "Ends a fit after the batch in which a signal came."
+    order, remove_on_fetch = 98, True
+    def __init__(self,
+        signals, # `DelayedSignals` around the fit
+    ): self.signals = signals
+    def after_batch(self): self.signals.check()

@@ -34,6 +34,7 @@ from plum import Function
 from timm import get_pretrained_cfg_value
 from timm.layers import to_2tuple
 from timm.optim import create_optimizer_v2, get_optimizer_info, param_groups_layer_decay, param_groups_weight_decay
+from ..cores import cpu_threads, default_threads
 from ..numerics import known
 from ..data import Task, task_of
 from ..models import check_weights, create, fit_positions
@@ -41,7 +42,7 @@ from ..models.maps import Segmenter
 from ..models.zoo import check_fits
 from .callbacks import (LOSSES, METRICS, Amp, Distributed, EMAMetric, SampleLoss, SampleMean,
     Speed, StopOnNonFinite, gather, head_input, recipe_cbs)
-from .recipes import Recipe, get_recipe
+from .recipes import Recipe, check_recipe, get_recipe
 
 # %% ../../nbs/56_learner.ipynb #2dc6f94a
 def param_groups(
@@ -148,8 +149,11 @@ def schedule(
 # %% ../../nbs/56_learner.ipynb #1a4caa53
 class WBLearner(Learner):
     "A fastai `Learner` that knows its recipe and can begin at any epoch."
-    first_epoch = 0
+    first_epoch, threads = 0, None # None: the recipe's number of CPU threads, or one that fits model and machine
     def _do_fit(self):
+        threads = self.threads or self.recipe.threads or default_threads(self.model)
+        with cpu_threads(threads): self._do_epochs()
+    def _do_epochs(self):
         if self.first_epoch and hasattr(self, 'progress'): self.progress.mbar.update(0) # starts a bar in the middle
         for self.epoch in range(self.first_epoch, self.n_epoch):
             self._with_events(self._do_epoch, 'epoch', CancelEpochException)
@@ -289,7 +293,9 @@ class MeanIoU(SampleMean):
     "mIoU over the pictures of all processes."
     name = 'miou'
     @property
-    def value(self): return mean_iou(sum(gather(self.total))).item() if self.count else None
+    def value(self):
+        totals, counts = zip(*gather((self.total, self.count))) # in every process, also in one that had no picture
+        return mean_iou(sum(totals)).item() if sum(counts) else None
 
 class EMAMeanIoU(EMAMetric, MeanIoU):
     "The same of the averaged weights."
@@ -364,6 +370,8 @@ def make_model(
     task:Task,    # of the data
     kwargs:dict,  # of the model; what the data say is added
     weights:dict=None, # see load_weights
+    bs:int=1,     # pictures that are trained on at once
+    device='cpu', # where that will be
 )->nn.Module:
     "A model that fits the data, or a `ValueError`."
     reads = dict(wb_gpt='text', wb_lra='sequences', wb_seg='masks').get(name[:6], 'images')
@@ -375,7 +383,7 @@ def make_model(
     takes_size = ours or get_pretrained_cfg_value(name, 'fixed_input_size')
     kwargs = {k: v for k, v in task.model_args.items() if k != 'img_size' or takes_size} | kwargs
     try:
-        check_fits(name, 1, **kwargs)
+        check_fits(name, bs, device, **kwargs)
         model = create(name, **kwargs)
     except TypeError as e: raise ValueError(f"{name}: {e}") from e
     if not ours: check_forward(model, task, name)
@@ -385,11 +393,9 @@ def make_model(
 # %% ../../nbs/56_learner.ipynb #a3a86620
 def _loss_of(recipe, task):
     "The function of a recipe's loss."
-    r, loss = recipe, LOSSES[recipe.loss][0](recipe)
-    if task.kind != 'masks': return loss
-    if r.loss != 'ce' or r.mixup or r.cutmix or r.token_labels:
-        raise ValueError("masks are learned with loss=ce, without mixup, cutmix and token_labels")
-    loss.axis = 1
+    check_recipe(recipe, task.kind)
+    loss = LOSSES[recipe.loss][0](recipe)
+    if task.kind == 'masks': loss.axis = 1
     return loss
 
 # %% ../../nbs/56_learner.ipynb #7dd670d2
@@ -486,7 +492,8 @@ def wb_learner(
     if task.targets == 'classes': loss_func = loss_func or _loss_of(recipe, task)
     else: loss_func = _loss_of_block(dls, recipe, task, loss_func)
     if metrics is None: metrics = [METRICS[k](dls) for k in task.metrics]
-    if named: model = make_model(arch, task, recipe.model | model_kwargs, weights)
+    size = dict(bs=dls.train.bs, device=dls.device or 'cpu')
+    if named: model = make_model(arch, task, recipe.model | model_kwargs, weights, **size)
     else: model = _given_model(arch, task, name, weights, model_kwargs)
     own = _optimizer_args(recipe, opt_func, splitter)
     own |= dict(path=path, model_dir=model_dir, train_bn=train_bn)

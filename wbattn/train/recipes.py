@@ -8,19 +8,23 @@ __all__ = ['RECIPES', 'MAIN_ARCH', 'add_recipe', 'get_recipe', 'recipe_table']
 # %% ../../nbs/50_recipes.ipynb #bfde2678
 import math
 import pandas as pd
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from timm.optim import list_optimizers
-from ..numerics import SHARE, check_value, known, one_of, whole
+from torch._dynamo import list_backends
+from ..numerics import SHARE, UserError, check_types, check_value, known, one_of, whole
 
 # %% ../../nbs/50_recipes.ipynb #74d94753
 _number = (lambda v: 0 <= v < math.inf), "a number of at least 0"
+_positive = (lambda v: 0 < v < math.inf), "a positive number"
 _share = (lambda v: 0 <= v <= 1), "in [0, 1]"
+_below_one = (lambda v: 0 <= v < 1), "in [0, 1)"
+_momenta = (lambda v: all(0 <= m < 1 for m in v)), "numbers in [0, 1)"
 
 RULES = (
-    ('epochs bs grad_accum_steps', whole()), ('lr_base_size threads', whole(0)),
-    ('lr', (lambda v: 0 < v < math.inf, "a positive number")), ('wd warmup_epochs warmup_lr min_lr', _number),
+    ('epochs bs grad_accum_steps', whole()), ('lr_base_size threads', whole(0)), ('lr opt_eps', _positive),
+    ('wd warmup_epochs warmup_lr min_lr', _number), ('moms opt_betas', _momenta),
     ('rate_weight token_labels mixup cutmix clip_grad', _number), ('layer_decay', SHARE),
-    ('warmup smoothing mixup_prob mixup_switch_prob model_ema_decay', _share),
+    ('mixup_prob mixup_switch_prob', _share), ('warmup smoothing model_ema_decay', _below_one),
     ('sched', one_of('one_cycle', 'cosine', 'linear', 'inverse_sqrt')),
     ('amp', one_of('auto', 'bf16', 'fp16', 'none'))) # names of fields, and what they may hold
 
@@ -28,15 +32,15 @@ RULES = (
 class RecipeRules:
     "What holds for every recipe."
     def __post_init__(self):
+        check_types(type(self), vars(self))
         self.moms, self.opt_betas = list(self.moms), list(self.opt_betas) # as JSON has them
         known(self.opt, list_optimizers(), "unknown opt")
         for names, rule in RULES:
             for name in names.split():
                 if (value := getattr(self, name)) is not None: check_value(name, value, rule)
         if self.bs % self.grad_accum_steps:
-            raise ValueError(f"bs={self.bs}; expected a multiple of grad_accum_steps={self.grad_accum_steps}")
-        if self.loss == 'simdino' and (self.token_labels or not self.model_ema_decay):
-            raise ValueError("loss=simdino needs a teacher, such as model_ema_decay=0.99, and token_labels=0")
+            raise UserError(f"bs={self.bs}; expected a multiple of grad_accum_steps={self.grad_accum_steps}")
+
     @property
     def peak_lr(self): return self.lr*self.bs/self.lr_base_size if self.lr_base_size else self.lr
 
@@ -58,8 +62,8 @@ class Steps(RecipeRules):
     warmup_epochs:float|None=None # the same in epochs (at most half of the run); None: `warmup` holds
     warmup_lr:float|None=None   # the rate it starts at; None: lr/25
     min_lr:float|None=None      # the rate it ends at; None: lr/100,000
-    moms:list=(0.95, 0.85, 0.95) # β1 at the start, at the highest learning rate, at the end of 'one_cycle'
-    opt_betas:list=(0.9, 0.99) # β1 and β2; without betas, β1 is the momentum
+    moms:tuple[float, float, float]=(0.95, 0.85, 0.95) # β1 at the start, at the highest learning rate, at the end of 'one_cycle'
+    opt_betas:tuple[float, float]=(0.9, 0.99) # β1 and β2; without betas, β1 is the momentum
     opt_eps:float=1e-5          # ε of an optimiser that has one
 
 # %% ../../nbs/50_recipes.ipynb #50recip2
@@ -85,6 +89,14 @@ class Recipe(Steps):
     model:dict=field(default_factory=dict) # arguments of the model: drop_path_rate, rank, …
     data:dict=field(default_factory=dict)  # arguments of the data set's function: augment, img_size, …
     source:dict=field(default_factory=dict, compare=False, repr=False) # where the numbers come from, by field
+    def __post_init__(self):
+        super().__post_init__()
+        if self.loss == 'simdino' and (self.token_labels or not self.model_ema_decay):
+            raise UserError("loss=simdino needs a teacher, such as model_ema_decay=0.99, and token_labels=0")
+        if isinstance(self.torchcompile, str):
+            known(self.torchcompile, list_backends(None), "unknown torchcompile")
+
+RECIPE_FIELDS = [f.name for f in fields(Recipe) if f.name != 'source'] # what a user may change
 
 # %% ../../nbs/50_recipes.ipynb #6d858006
 def derive(
@@ -93,10 +105,35 @@ def derive(
     **changes    # fields; `model` and `data` are merged into those of `base`
 )->Recipe:
     "`base` with other numbers, each with its source."
-    for name in changes: known(name, vars(base), "a recipe has no")
+    for name in changes: known(name, RECIPE_FIELDS, "a recipe has no")
+    check_types(Recipe, changes)
     sources = base.source | dict.fromkeys(pd.json_normalize(changes), source) # names such as `data.img_size`
     for k in changes.keys() & {'model', 'data'}: changes[k] = getattr(base, k) | changes[k]
     return replace(base, **changes, source=sources)
+
+# %% ../../nbs/50_recipes.ipynb #50r3ad01
+def read_recipe(
+    values:dict, # fields, as a file holds them
+)->Recipe:
+    "A recipe as it was stored; a `UserError` for fields that there aren't, and for values that make no sense."
+    for name in values: known(name, [*RECIPE_FIELDS, 'source'], "a recipe has no")
+    return Recipe(**values)
+
+def check_recipe(
+    recipe:Recipe, # how to train
+    kind:str,      # of the data: images, masks, text or sequences
+):
+    "`UserError` for what a recipe asks of pictures or classes, where the data have none."
+    if kind == 'images': return
+    losses = ('ce', 'bce', 'ce+rate', 'mcr2') if kind == 'sequences' else ('ce',)
+    of_images = ['mixup', 'cutmix', 'token_labels']
+    if kind != 'masks': of_images.append('channels_last')
+    given = [f'{k}={getattr(recipe, k)}' for k in of_images if getattr(recipe, k)]
+    if recipe.loss not in losses: given.append(f'loss={recipe.loss}')
+    if not given: return
+    name = 'texts' if kind == 'text' else kind
+    right = f"loss={' or '.join(losses)}, without {', '.join(of_images)}"
+    raise UserError(f"{', '.join(given)}: {name} are learned with {right}")
 
 # %% ../../nbs/50_recipes.ipynb #1f091f2c
 RECIPES = {}
