@@ -95,8 +95,8 @@ def two_linear(
     "The two linear maps of a layer with nothing between them."
     return nn.Sequential(nn.Linear(dim, dim, bias=False), nn.Linear(dim, dim))
 
-LAYERS = dict(tssa=TSSA, causal_tssa=partial(CausalTSSA, max_len=None), dmsa=DMSA, eca=ECAttention, cbsa=CBSA,
-              mssa=MSSA, xca=XCA, softmax=SoftmaxAttention)
+LAYERS = dict(tssa=TSSA, causal_tssa=partial(CausalTSSA, max_len=None), dmsa=DMSA, eca=ECAttention,
+              cbsa=partial(CBSA, grid=(1, -1)), mssa=MSSA, xca=XCA, softmax=SoftmaxAttention)
 _plain = partial(forms.use, 'plain')
 FORMS = dict(fast=nullcontext, plain=_plain, compiled=_plain, unfused=partial(sdpa_kernel, SDPBackend.MATH))
 

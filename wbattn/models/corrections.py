@@ -103,18 +103,20 @@ def _finish(attn, z, y):
     return attn.proj_drop(attn.proj(y))
 
 # %% ../../nbs/35_corrections.ipynb #7b89b17c
-def _carried(attn, z, source, weighs):
+def _carried(attn, z, source, weighs, place):
     "What each row of `z` brings from the places of its tokens: arguments for the operator's call"
-    if source is None or not hasattr(attn, 'token_kwargs'): return {}
-    combine = dict(mean=source.merge) | (dict(sum=source.sum) if weighs else {})
-    named = attn.token_kwargs(z[:, :1].expand(-1, source.assign.shape[1], -1))
+    if source is None: return place
+    if not hasattr(attn, 'token_kwargs'): return {}
+    combine = dict(mean=source.merge)
+    if weighs or place: combine['sum'] = source.sum      # where a token stands doesn't depend on what it weighs
+    named = attn.token_kwargs(z[:, :1].expand(-1, source.assign.shape[1], -1), **place)
     return {k: combine[how](v.expand(len(z), *v.shape)) for k, (v, how) in named.items() if how in combine}
 
 # %% ../../nbs/35_corrections.ipynb #5ee469e9
-def _attend_merged(attn, z, state, weights, mask=None):
-    "Update of merged tokens, and their keys or None. `state`: what merged; `weights`: how many tokens a row counts for"
+def _attend_merged(attn, z, state, weights, mask=None, **place):
+    "Update of merged tokens, and their keys or None. `state`: what merged; `weights`: what rows count for; `place`: grid"
     if type(attn) not in scored:
-        return attn(z, sizes=weights, **_carried(attn, z, state.source, weights is not None)), None
+        return attn(z, sizes=weights, **_carried(attn, z, state.source, weights is not None, place)), None
     q, k, v = _queries_keys_values(attn, z)
     drop = getattr(attn.attn_drop, 'p', attn.attn_drop) if attn.training else 0.
     y = F.scaled_dot_product_attention(q, k, v, None if mask is None else mask.to(q.dtype), drop)
@@ -124,8 +126,9 @@ def _attend_merged(attn, z, state, weights, mask=None):
 def _correction_for(correction, attn, depth, arch, r):
     "A correction, or that of a name or file; `ValueError` where it was fitted for other attention, layers or merges"
     if isinstance(correction, str):
-        heads, is_file = getattr(attn, 'num_heads', 1), Path(correction).is_file()
-        correction = load_correction(correction) if is_file else Correction(correction, heads, depth)
+        is_file = correction not in kinds and Path(correction).is_file()        # a file called "prop" is no correction
+        if is_file: correction = load_correction(correction)
+        else: correction = Correction(correction, getattr(attn, 'num_heads', 1), depth)
     kind = correction.kind
     if kind in ('none', 'prop'): return correction
     if type(attn) not in scored:

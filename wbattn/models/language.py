@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from fastcore.basics import patch
 from torch import Tensor, nn
 from ..numerics import check_option, check_value, whole
-from .layers import Block, TimmModel, _rename, _second_half
+from .layers import Block, TimmModel, _rename, _second_half, placed
 from .transformer import _block_halves
 from .zoo import register
 from ..ops.attention import CausalMSSA, CausalSoftmax
@@ -85,10 +85,15 @@ def _make_blocks(self:WhiteBoxGPT, attn, mlp, bias, init_values, conv, kwargs):
     block = partial(Block, self.embed_dim, norm_layer=norm, init_values=init_values)
     self.blocks = nn.ModuleList([block(**halves(i)) for i in range(self.depth)])
     self.norm = norm(self.embed_dim)
+    self._halves = halves
+    self._start_all()
+    self.conv = _ShortConv(self.embed_dim, conv) if conv else None
+
+@patch
+def _start_all(self:WhiteBoxGPT):
     self.apply(self._start)
     for name, w in self.blocks.named_parameters():
         if name.endswith(('attn.proj.weight', 'mlp.fc2.weight')): nn.init.normal_(w, std=0.02/(2*self.depth)**.5)
-    self.conv = _ShortConv(self.embed_dim, conv) if conv else None
 
 # %% ../../nbs/33b_language.ipynb #643afeb7
 @patch(as_prop=True)
@@ -236,9 +241,9 @@ def prefill(self:WhiteBoxGPT,
 # %% ../../nbs/33b_language.ipynb #51ffec9d
 class _PostNormBlock(Block):
     "A block whose norms come after the sums."
-    def forward(self, x, sizes=None):
+    def forward(self, x, sizes=None, **place):
         "Both halves of the block."
-        x = self.norm1(x + self.drop_path1(self.ls1(self.attn(x, sizes=sizes))))
+        x = self.norm1(x + self.drop_path1(self.ls1(self.attn(x, sizes=sizes, **place))))
         if self.mlp is None: return x
         y = self.mlp(x)
         return self.norm2(x + self.drop_path2(self.ls2(y)) if self.mlp_residual else y)
@@ -275,6 +280,7 @@ class WhiteBoxEncoder(TimmModel):
 def _make_blocks(self:WhiteBoxEncoder, halves, pre_norm, drop_rate):
     "Blocks with dropout of what their halves add, the last norm and the head"
     kind = Block if pre_norm else _PostNormBlock
+    self._halves = halves
     self.blocks = nn.ModuleList([kind(self.embed_dim, **halves(i)) for i in range(self.depth)])
     for block in self.blocks:
         for name in {'drop_path1', 'drop_path2'} & block._modules.keys(): setattr(block, name, nn.Dropout(drop_rate))
@@ -300,7 +306,8 @@ def forward_features(self:WhiteBoxEncoder,
     padding_mask = ids != 0
     sizes = None if padding_mask.all() else padding_mask.to(self.token_embed.weight.dtype)
     x = self.drop(self.token_embed(ids) + self.pos_embed.weight[:ids.shape[1]])
-    for block in self.blocks: x = self._run(block, x, sizes=sizes)
+    grid = 1, x.shape[1]        # a sequence is one row
+    for block in self.blocks: x = self._run(block, x, sizes=sizes, **placed(block, grid, 0))
     return self.norm(x), padding_mask
 
 # %% ../../nbs/33b_language.ipynb #f20ae41b

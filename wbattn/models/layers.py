@@ -8,14 +8,17 @@ __all__ = ['Block', 'TimmModel']
 # %% ../../nbs/30_layers.ipynb #b6a1ab91
 import math, re
 from functools import partial
+from numbers import Integral
 from typing import Callable
 import torch
-from einops import rearrange
+import torch.nn.functional as F
+from einops import einsum, rearrange
 from fastcore.basics import patch
-from timm.layers import DropPath, LayerScale, resample_abs_pos_embed, to_2tuple
+from timm.layers import DropPath, LayerScale, to_2tuple
+from timm.models._features_fx import register_notrace_module
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from ..numerics import check_option, check_value, whole
+from ..numerics import check_option, check_value, known, whole, widen
 
 # %% ../../nbs/30_layers.ipynb #54dc3f8c
 def _stride_factors(patch_size):
@@ -70,6 +73,7 @@ def forward(self:PatchEmbed,
     return self._tokens(x), grid
 
 # %% ../../nbs/30_layers.ipynb #05e17464
+@register_notrace_module
 class ConvPatchEmbed(PatchEmbed):
     "Image to tokens: one small convolution for each prime factor of the patch size."
     def __init__(self,
@@ -92,6 +96,7 @@ class ConvPatchEmbed(PatchEmbed):
         return rearrange(self.proj(x), 'b d h w -> b (h w) d').contiguous()
 
 # %% ../../nbs/30_layers.ipynb #2b31d39c
+@register_notrace_module
 class LinearPatchEmbed(PatchEmbed):
     "Image to tokens: one linear map of each patch's pixels, between two norms (CRATE)."
     def __init__(self,
@@ -109,7 +114,26 @@ class LinearPatchEmbed(PatchEmbed):
         x = rearrange(x, 'b c (h p) (w q) -> b (h w) (p q c)', p=self.patch_size, q=self.patch_size)
         return self.norm2(self.proj(self.norm1(x)))
 
+# %% ../../nbs/30_layers.ipynb #829663c1
+def _along(old, new, like):
+    "Weights `new old` that stretch a row of places, bicubic with antialiasing"
+    places = torch.eye(old, dtype=like.dtype, device=like.device)[None, None]
+    return F.interpolate(places, size=(new, old), mode='bicubic', antialias=True)[0, 0]
+
+def stretch(
+    table:Tensor,  # `1 m+n d`, the first m without a place
+    old:tuple,     # rows and columns that it was made for
+    new:tuple,     # rows and columns that are asked for
+)->Tensor:         # `1 m+n' d`
+    "A table of positions for another grid: rows and columns are stretched one after the other."
+    wide = widen(table)
+    prefix, places = wide.split([table.shape[1] - math.prod(old), math.prod(old)], 1)
+    rows, columns = _along(old[0], new[0], wide), _along(old[1], new[1], wide)
+    places = einsum(rows, places[0].unflatten(0, old), columns, 'i h, h w d, j w -> i j d')
+    return torch.cat([prefix, places.flatten(0, 1)[None]], 1).to(table.dtype)
+
 # %% ../../nbs/30_layers.ipynb #2827b572
+@register_notrace_module
 class LearnedPositions(nn.Module):
     "A learned vector for each cell of a grid, and for the tokens in front of them."
     def __init__(self,
@@ -120,20 +144,68 @@ class LearnedPositions(nn.Module):
         super().__init__()
         self.grid, self.num_prefix = tuple(grid), num_prefix
         self.table = nn.Parameter(torch.zeros(1, num_prefix + math.prod(grid), dim))
+        self.register_buffer('grid_size', torch.tensor(self.grid))      # saved with the table
+
+    def reset_parameters(self):
+        "An empty table for the module's own grid."
+        nn.init.zeros_(self.table)
+        self.grid_size.copy_(torch.tensor(self.grid))
 
     def forward(self,
         grid:tuple, # rows and columns
     )->Tensor:      # `1 m+n d`, the prefix first
         "The table for a grid, stretched where it isn't its own."
-        if tuple(grid) == self.grid: return self.table
-        return resample_abs_pos_embed(self.table, list(grid), list(self.grid), self.num_prefix)
+        free = any(isinstance(n, torch.SymInt) for n in grid)      # in an export: no size may be taken for granted
+        if not free and tuple(grid) == self.grid: return self.table
+        return stretch(self.table, self.grid, tuple(grid))
+
+    def _load_from_state_dict(self, state, prefix, *args):
+        state.update(self.fit(state, prefix))
+        super()._load_from_state_dict(state, prefix, *args)
+
+# %% ../../nbs/30_layers.ipynb #7df0bce0
+@patch
+def _source_grid(self:LearnedPositions, rows, stored, recorded):
+    "Rows and columns of a table of so many places: as stored beside it, as recorded elsewhere, or a square"
+    if stored is not None: return tuple(stored.tolist())
+    if recorded is not None and math.prod(recorded) == rows: return tuple(recorded)
+    side = math.isqrt(rows)
+    check_option(side*side == rows, 'rows of a table of positions', rows, 'a square, or a grid_size beside the table')
+    return side, side
+
+@patch
+def fit(self:LearnedPositions,
+    state:dict,                # weights, of this table or of a model
+    prefix:str='',             # of the table's names in them
+    recorded:tuple|None=None,  # rows and columns it was made for, if the weights don't say
+)->dict:                       # the same, the table stretched to this grid
+    "Fit a table of another grid to this one."
+    table = state.get(f'{prefix}table')
+    if table is None: return state
+    stored = state.get(f'{prefix}grid_size')
+    grid = self._source_grid(table.shape[1] - self.num_prefix, stored, recorded)
+    if grid == self.grid and stored is not None: return state
+    if grid != self.grid and math.prod(grid) == table.shape[1] - self.num_prefix:
+        table = stretch(table, grid, self.grid)
+    return state | {f'{prefix}table': table, f'{prefix}grid_size': torch.tensor(self.grid)}
+
+# %% ../../nbs/30_layers.ipynb #abfd0928
+def placed(
+    layer:nn.Module,        # a block, or an operator
+    grid:tuple,             # rows and columns of its tokens
+    num_prefix_tokens:int,  # tokens in front of them
+)->dict:                    # arguments of its call; none unless its operator says `needs_grid`
+    "Where tokens stand, for a layer that needs to know."
+    op = getattr(layer, 'attn', layer)
+    if not getattr(op, 'needs_grid', False): return {}
+    return dict(grid=grid, num_prefix_tokens=num_prefix_tokens)
 
 # %% ../../nbs/30_layers.ipynb #9ef80123
 class Block(nn.Module):
     "The update of an operator, added to the tokens; then a second half of the same form."
     def __init__(self,
         dim:int,                     # width of a token
-        attn:nn.Module,              # attention operator: `attn(x, sizes=sizes)` is the update
+        attn:nn.Module,              # attention operator: `attn(x, sizes=sizes, **place)` is the update
         norm_layer:Callable=partial(nn.LayerNorm, eps=1e-6), # `norm_layer(dim)`
         drop_path:float=0.,          # probability that a sample skips a half, in training
         init_values:float|None=None, # start of LayerScale's γ₁, γ₂; None or 0: no LayerScale
@@ -161,9 +233,21 @@ def _second_half(block, x):
 def forward(self:Block,
     x:Tensor,               # tokens `b n d`
     sizes:Tensor|None=None, # how many tokens each row stands for `b n`
+    **place                 # `grid` and `num_prefix_tokens`, to an operator that needs them
 )->Tensor:                  # tokens `b n d`
     "Both halves of the block."
-    return _second_half(self, x + self.drop_path1(self.ls1(self.attn(self.norm1(x), sizes=sizes))))
+    update = self.attn(self.norm1(x), sizes=sizes, **place)
+    return _second_half(self, x + self.drop_path1(self.ls1(update)))
+
+# %% ../../nbs/30_layers.ipynb #149734bd
+def check_size(
+    name:str,    # of an argument
+    value,       # as it was given
+    least:int=1, # smallest size
+):
+    "`ValueError` unless a size is a whole number: neither 2.0 nor True is."
+    is_int = isinstance(value, Integral) and not isinstance(value, bool)
+    check_option(is_int and value >= least, name, value, f'a whole number of at least {least}')
 
 # %% ../../nbs/30_layers.ipynb #28f1e6dd
 class TimmModel(nn.Module):
@@ -174,6 +258,7 @@ class TimmModel(nn.Module):
     hub_task = 'image-classification'   # the hub's word for what the model does
     kwargs_filter = ()              # timm's words for pictures that the model doesn't take
     synonyms = {}                   # timm's word for an argument → ours
+    pools = ()                      # names that `global_pool` may have
     def __init__(self,
         embed_dim:int, # width of a token
         num_heads:int, # divides it
@@ -181,8 +266,9 @@ class TimmModel(nn.Module):
     ):
         super().__init__()
         for name, v in dict(embed_dim=embed_dim, num_heads=num_heads, **sizes).items():
-            check_value(name, v, whole(0 if name in ('num_classes', 'cls_attn_layers') else 1))
-            setattr(self, name, v)
+            least = 0 if name in ('num_classes', 'cls_attn_layers') else 1
+            check_size(name, v, least)
+            setattr(self, name, int(v))
         if embed_dim % num_heads: raise ValueError(f"embed_dim={embed_dim} must be divisible by num_heads={num_heads}")
         self.num_features = self.head_hidden_size = embed_dim
 
@@ -221,6 +307,17 @@ def checkpoint_filter(self:TimmModel,
     return _rename(state)
 
 # %% ../../nbs/30_layers.ipynb #f966b73b
+def run_block(
+    block:Callable,           # a block, or what is called in its place
+    x:Tensor,                 # tokens `b n d`
+    grad_checkpointing:bool,  # keep only its input for the backward pass
+    **kwargs                  # of its call
+):                            # what it returns
+    "One block, by gradient checkpointing where it is on."
+    if grad_checkpointing and torch.is_grad_enabled():
+        return checkpoint(block, x, use_reentrant=False, **kwargs)
+    return block(x, **kwargs)
+
 @patch
 def set_grad_checkpointing(self:TimmModel,
     enable:bool=True, # False: keep everything
@@ -229,11 +326,7 @@ def set_grad_checkpointing(self:TimmModel,
     self.grad_checkpointing = enable
 
 @patch
-def _run(self:TimmModel, block, x, **kwargs):
-    "One block, by gradient checkpointing where it is on."
-    if self.grad_checkpointing and torch.is_grad_enabled():
-        return checkpoint(block, x, use_reentrant=False, **kwargs)
-    return block(x, **kwargs)
+def _run(self:TimmModel, block, x, **kwargs): return run_block(block, x, self.grad_checkpointing, **kwargs)
 
 # %% ../../nbs/30_layers.ipynb #451b1df3
 @patch
@@ -243,6 +336,37 @@ def _start(self:TimmModel, m):
     nn.init.trunc_normal_(m.weight, std=self.init_std)
     if getattr(m, 'bias', None) is not None: nn.init.zeros_(m.bias)
     if getattr(m, 'padding_idx', None) is not None: nn.init.zeros_(m.weight[m.padding_idx])
+
+# %% ../../nbs/30_layers.ipynb #26599d25
+def _take_over(module, fresh):
+    "Copy all parameters and buffers of a module that was made alike"
+    def tensors(m): return dict(m.named_parameters()) | dict(m.named_buffers())
+    own, new = tensors(module), tensors(fresh)
+    if {k: t.shape for k, t in own.items()} != {k: t.shape for k, t in new.items()}:
+        raise ValueError(f'{type(module).__name__} is not as it was built, so it can not be started anew')
+    for name, t in own.items(): t.copy_(new[name])
+
+@patch
+def _start_all(self:TimmModel):
+    "What a model starts beyond its modules' own: all linear maps and tables; classes with more start that, too"
+    self.apply(self._start)
+
+@patch
+@torch.no_grad()
+def init_weights(self:TimmModel):
+    "Start all parameters and buffers, as a newly built model does."
+    remade = set()
+    for i, block in enumerate(self.blocks):
+        for name, fresh in self._halves(i).items():
+            if not isinstance(fresh, nn.Module): continue
+            _take_over(getattr(block, name), fresh)
+            remade |= {*getattr(block, name).modules()}
+    for name, m in self.named_modules():
+        if m in remade or isinstance(m, TimmModel): continue
+        if hasattr(m, 'reset_parameters'): m.reset_parameters()
+        elif len(m._parameters) + len(m._buffers) > 0:
+            raise ValueError(f'{type(m).__name__} ({name}) has no reset_parameters, so it can not be started anew')
+    self._start_all()
 
 # %% ../../nbs/30_layers.ipynb #b5b80682
 @patch
@@ -258,16 +382,40 @@ def _check_ids(self:TimmModel, ids, axes, longest):
 
 # %% ../../nbs/30_layers.ipynb #c0d2b3fd
 @patch
+def _make_head(self:TimmModel, num_classes):
+    raise ValueError(f'{type(self).__name__} has no classes: its head can not be replaced by one for {num_classes}')
+
+@patch
+def _check_pool(self:TimmModel, global_pool):
+    if not self.pools: raise ValueError(f'{type(self).__name__} has no choice of pooling, got {global_pool!r}')
+    known(global_pool, self.pools, 'unknown global_pool')
+
+@patch
 def reset_classifier(self:TimmModel,
     num_classes:int,           # 0 removes the head
     global_pool:str|None=None, # None keeps the pooling
 ):
     "A fresh head, on the same device and in the same precision."
-    check_value('num_classes', num_classes, whole(0))
-    if global_pool is not None: self.global_pool = global_pool
+    check_size('num_classes', num_classes, 0)
+    if global_pool is not None: self._check_pool(global_pool)
+    head = self._make_head(num_classes)
     p = next(self.parameters())
-    self.num_classes, self.head = num_classes, self._make_head(num_classes)
-    self.head.apply(self._start).to(p.device, p.dtype).train(self.training)
+    head.apply(self._start).to(p.device, p.dtype).train(self.training)
+    self.head, self.num_classes = head, num_classes
+    if global_pool is not None: self.global_pool = global_pool
+
+# %% ../../nbs/30_layers.ipynb #d0f4ab7f
+@patch
+def fresh_head(self:TimmModel,
+    state:dict, # weights under our names, of a model for as many classes as `pretrained_cfg` says
+)->dict:        # the same; where this model is for another number, with the head that it starts with
+    "Keep the model's own head where the weights' is for other classes."
+    def shapes(weights): return {k: v.shape for k, v in weights.items() if k.startswith('head.')}
+    own = self.state_dict()
+    recorded = (getattr(self, 'pretrained_cfg', None) or {}).get('num_classes', self.num_classes)
+    if recorded == self.num_classes or shapes(state) == shapes(own): return state
+    body = {k: v for k, v in state.items() if not k.startswith('head.')}
+    return body | {k: own[k] for k in shapes(own)}
 
 # %% ../../nbs/30_layers.ipynb #583aa19c
 @patch

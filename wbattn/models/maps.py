@@ -9,15 +9,14 @@ __all__ = ['Operator2d', 'CrossStageAttention', 'Segmenter']
 import copy
 import torch
 import torch.nn.functional as F
-from einops import einsum, rearrange
+from einops import rearrange
 from fastcore.basics import patch
 from timm.layers import ConvNormAct, LayerNorm2d, Mlp
 from torch import Tensor, nn
-from ..numerics import check_option, widen
-from ..ops.cbsa import CBSA, _cells
-from .layers import Block, TimmModel
+from ..numerics import check_option
+from .layers import Block, TimmModel, check_size, placed, run_block
 from .transformer import _block_halves
-from .zoo import create, register
+from .zoo import create, default_cfgs, register
 
 # %% ../../nbs/37_maps.ipynb #7f18a01f
 def check_maps(
@@ -52,11 +51,7 @@ def beside_maps(
     sizes:Tensor|None=None,   # rows and columns of each `b 2`
 )->dict:                      # name of an argument → its value
     "What an operator is told about the tokens of maps."
-    told = {}
-    if isinstance(op, CBSA):
-        counts = x.shape[2:] if sizes is None else sizes.to(x.device).mT[..., None, None]
-        rows, cols = (_cells(n, op.side, widen(x[:0]), of) for n, of in zip(x.shape[2:], counts))
-        told['pool'] = einsum(rows, cols, '... r i, ... c j -> ... r c i j').flatten(-2).flatten(-3, -2)
+    told = placed(op, tuple(x.shape[2:]), 0)
     if sizes is None: return told
     real = real_places(x, sizes).flatten(1)
     if not told and hasattr(op, 'token_kwargs'):
@@ -79,7 +74,7 @@ class Operator2d(nn.Module):
         sizes:Tensor|None=None,  # rows and columns of each map `b 2`; all unless given
     )->Tensor:                   # `b c h w`, in memory as `x` is; 0 on padding
         "The update of the maps."
-        side = self.op.side if isinstance(self.op, CBSA) else 1
+        side = getattr(self.op, 'side', 1)       # of an operator that averages over cells
         check_maps(x, sizes, getattr(self.op, 'dim', 'c'), side)
         tokens, told = rearrange(x, 'b c h w -> b (h w) c'), beside_maps(self.op, x, sizes)
         def cleared(t): return t if sizes is None else t.where(told['sizes'][..., None] > 0, 0)
@@ -119,45 +114,85 @@ class CrossStageAttention(nn.Module):
 # %% ../../nbs/37_maps.ipynb #1c43b17a
 class MaskDecoder(nn.Module):
     "A mask for each class from maps: class embeddings beside the patches in blocks, then cosines (DEPICT)."
+    grad_checkpointing = False
     def __init__(self,
-        block:nn.Module,  # of the body; it is copied
-        dim:int,          # width of a token
-        num_classes:int,  # c, the ground counts
-        depth:int=1,      # blocks
+        block:nn.Module|None,  # of the body; it is copied
+        dim:int,               # width of a token
+        num_classes:int,       # c, the ground counts
+        depth:int=1,           # blocks
     ):
         super().__init__()
-        self.classes = nn.Parameter(.02*torch.randn(num_classes, dim))
+        self.classes = nn.Parameter(torch.empty(num_classes, dim))
         self.blocks = nn.ModuleList([copy.deepcopy(block) for _ in range(depth)])
-        for op in self.blocks.modules():
-            if isinstance(op, CBSA): op.left_out = num_classes, 0
         self.norm, self.norm_classes = nn.LayerNorm(dim), nn.LayerNorm(num_classes)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        "Draw the embeddings of the classes; norms and blocks start by themselves."
+        nn.init.normal_(self.classes, std=.02)
 
     def forward(self,
         maps:Tensor, # `b d h w`
     )->Tensor:       # logits of each patch's class `b c h w`
         "Cosines of patches and classes, normalised over classes."
-        patches = rearrange(maps, 'b d h w -> b (h w) d')
-        tokens = torch.cat([self.classes.expand(len(maps), -1, -1), patches], 1)
-        for block in self.blocks: tokens = block(tokens)
+        grid, c = maps.shape[2:], self.classes.shape[0]
+        patches = maps.flatten(2).mT
+        tokens = torch.cat([self.classes.expand(maps.shape[0], -1, -1), patches], 1)
+        for block in self.blocks: tokens = run_block(block, tokens, self.grad_checkpointing, **placed(block, grid, c))
         unit = F.normalize(self.norm(tokens), dim=-1)
-        classes, patches = unit.split([len(self.classes), patches.shape[1]], 1)
-        return rearrange(self.norm_classes(patches @ classes.mT), 'b (h w) c -> b c h w', h=maps.shape[2])
+        classes, patches = unit[:, :c], unit[:, c:]
+        return self.norm_classes(patches @ classes.mT).mT.unflatten(2, grid)
+
+# %% ../../nbs/37_maps.ipynb #a3548b8c
+def _shared(model):
+    "A model with the same layers, from which some may be cut off without the other noticing"
+    twin = copy.copy(model)
+    for parts in ('_parameters', '_buffers', '_modules'): twin.__dict__[parts] = dict(model.__dict__[parts])
+    heads = (getattr(model, 'pretrained_cfg', None) or {}).get('classifier') or ()
+    for name in [heads] if isinstance(heads, str) else heads:            # timm cuts some heads in place
+        top = name.split('.')[0]
+        if top in twin._modules: twin._modules[top] = copy.deepcopy(twin._modules[top])
+    return twin
+
+def _decoder_block(body, grid, num_classes):
+    "The body's last block; `ValueError` unless it takes tokens of classes beside those of a grid"
+    def refuse(why):
+        raise ValueError(f'{type(body).__name__} has no block for a decoder: {why}; decoder_depth=0 does without blocks')
+    if not len(getattr(body, 'blocks', ())): refuse('it is no stack of `blocks`')
+    block = body.blocks[-1]
+    trial = copy.deepcopy(block).to('meta')
+    tokens = torch.empty(1, num_classes + grid[0]*grid[1], body.num_features, device='meta')
+    try:
+        with torch.no_grad(): out = trial(tokens, **placed(trial, grid, num_classes))
+    except Exception as e: refuse(f'{type(block).__name__} takes no list of tokens ({type(e).__name__}: {e})')
+    if out.shape != tokens.shape: refuse(f'{type(block).__name__} returns {tuple(out.shape)} for {tuple(tokens.shape)}')
+    return block
 
 # %% ../../nbs/37_maps.ipynb #761f3085
 class Segmenter(TimmModel):
     "A model that gives a mask for each class."
     hub_task = 'image-segmentation'
+    init_std = None      # a new decoder's blocks are the body's, not drawn anew
     def __init__(self,
-        body:nn.Module|str,  # model with `blocks` and timm's `forward_intermediates`, or the name of one
+        body:nn.Module|str,  # a model with timm's `forward_intermediates`, which stays as it is, or the name of one
         num_classes:int,     # c, the ground counts
         decoder_depth:int=1, # blocks of the decoder, copies of the body's last
         **kwargs,            # of a body that is named
     ):
         if isinstance(body, str): body = create(body, **kwargs)
+        elif kwargs: raise TypeError(f'a body that is given takes no arguments, got {[*kwargs]}')
+        if not hasattr(body, 'forward_intermediates'):
+            raise ValueError(f"{type(body).__name__} can be no body: it has not timm's forward_intermediates")
+        check_size('num_classes', num_classes)
+        check_size('decoder_depth', decoder_depth, 0)
+        body = _shared(body)
         body.prune_intermediate_layers(1, prune_norm=True)
         super().__init__(body.num_features, 1, num_classes=num_classes, in_chans=getattr(body, 'in_chans', 3))
-        self.body, self.img_size, self.num_prefix_tokens = body, list(body.patch_embed.img_size), num_classes
-        self.head = MaskDecoder(body.blocks[-1], body.num_features, num_classes, decoder_depth)
+        self.body, self.decoder_depth = body, decoder_depth
+        stem = getattr(body, 'patch_embed', None)
+        self.img_size = list(getattr(stem, 'img_size', None) or body.pretrained_cfg['input_size'][1:])
+        self.head = self._make_head(num_classes)
+        self.num_prefix_tokens = num_classes
 
     def forward(self,
         x:Tensor, # images `b channels h w`
@@ -165,6 +200,44 @@ class Segmenter(TimmModel):
         "The decoder's masks, enlarged."
         maps, = self.body.forward_intermediates(x, indices=1, intermediates_only=True)
         return F.interpolate(self.head(maps), size=x.shape[2:], mode='bilinear')
+
+# %% ../../nbs/37_maps.ipynb #c8a8fbe3
+@patch
+def _make_head(self:Segmenter, num_classes):
+    check_size('num_classes', num_classes)
+    block, dim = None, self.body.num_features
+    if self.decoder_depth:
+        stem = getattr(self.body, 'patch_embed', None)
+        grid = tuple(getattr(stem, 'grid_size', None) or (2, 2))
+        block = _decoder_block(self.body, grid, num_classes)
+    return MaskDecoder(block, dim, num_classes, self.decoder_depth)
+
+@patch
+def reset_classifier(self:Segmenter,
+    num_classes:int,           # of the new decoder
+    global_pool:str|None=None, # timm's; a segmenter pools nothing
+):
+    "A fresh decoder, on the same device and in the same precision."
+    TimmModel.reset_classifier(self, num_classes, global_pool)
+    self.num_prefix_tokens = num_classes
+
+@patch
+def set_grad_checkpointing(self:Segmenter,
+    enable:bool=True, # False: keep everything
+):
+    "Keep only the blocks' inputs for the backward pass, in body and decoder."
+    self.grad_checkpointing = self.head.grad_checkpointing = enable
+    self.body.set_grad_checkpointing(enable)
+
+@patch
+@torch.no_grad()
+def init_weights(self:Segmenter):
+    "Start all parameters and buffers, as a newly built segmenter does; `ValueError` where the body can't."
+    if not isinstance(self.body, TimmModel): raise ValueError(f'{type(self.body).__name__} can not be started anew')
+    self.body.init_weights()
+    for m in self.head.modules():
+        if hasattr(m, 'reset_parameters'): m.reset_parameters()
+    for block in self.head.blocks: block.load_state_dict(self.body.blocks[-1].state_dict())
 
 # %% ../../nbs/37_maps.ipynb #c16489c5
 @patch(as_prop=True)
@@ -177,7 +250,8 @@ def data_cfg(cls:Segmenter,
     row:dict, # arguments
 )->dict:
     "What timm keeps about the data of a model."
-    return dict(crop_pct=1., crop_mode='squash', classifier='head')
+    size = default_cfgs[row['body']]['input_size']
+    return dict(num_classes=row['num_classes'], input_size=size, crop_pct=1., crop_mode='squash', classifier='head')
 
 @patch
 def no_weight_decay(self:Segmenter)->set:

@@ -7,6 +7,7 @@ __all__ = ['MergePlan', 'window_plan', 'bipartite_plan', 'threshold_plan', 'Toke
            'learn_correction']
 
 # %% ../../nbs/36_merger.ipynb #58d378e7
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Callable, NamedTuple
@@ -15,14 +16,15 @@ import torch.nn.functional as F
 from einops import rearrange
 from fastcore.basics import patch
 from timm.layers import Attention
+from timm.models._features import feature_take_indices
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.vision_transformer import Block as TimmBlock, VisionTransformer
 from timm.optim import create_optimizer_v2
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import CosineAnnealingLR
 from .corrections import Correction, _correction_for, _attend_merged, _queries_keys_values, scored
-from .layers import _second_half
-from .transformer import WhiteBoxTransformer
+from .layers import _second_half, placed, run_block
+from .transformer import WhiteBoxTransformer, intermediates
 from ..numerics import check_option, check_sizes, check_value, known, one_of, widen
 
 # %% ../../nbs/36_merger.ipynb #a722dd1a
@@ -92,24 +94,26 @@ def compose(self:MergePlan,
 @torch.no_grad()
 def _match(metric, protected, sizes, window):
     "For each A, the cosine with its best partner, and that one's place among B `b a`"
+    first_a, first_b = protected % 2, 1 - protected % 2      # among the tokens that may merge; A are at even places
     rows, n = F.normalize(widen(metric)[:, protected:], dim=-1), metric.shape[1] - protected
     filled = rows.new_ones(1, n) > 0 if sizes is None else check_sizes(sizes, metric)[:, protected:] > 0
-    a, c = n - n//2, n//2
-    w = a if window is None else min(a, (window + 1)//2)                  # so many of A, and of B, are in a window
-    whole = -(-a//w)*w
+    a, c = rows[:, first_a::2].shape[1], rows[:, first_b::2].shape[1]
+    most = max(a, c)
+    w = most if window is None else min(most, (window + 1)//2)            # so many of A, and of B, are in a window
+    whole = -(-most//w)*w
     def windows(t): return rearrange(F.pad(t, (0, 0, 0, whole - t.shape[1])), 'b (k w) d -> b k w d', w=w)
-    near = windows(rows[:, ::2]) @ windows(rows[:, 1::2]).mT
-    there = rearrange(F.pad(filled[:, 1::2], (0, whole - c)), 'b (k w) -> b k 1 w', w=w)
+    near = windows(rows[:, first_a::2]) @ windows(rows[:, first_b::2]).mT
+    there = rearrange(F.pad(filled[:, first_b::2], (0, whole - c)), 'b (k w) -> b k 1 w', w=w)
     score, best = near.masked_fill(~there, -torch.inf).max(-1)
     best = best + torch.arange(0, whole, w, device=rows.device).unsqueeze(1)
     score, best = score.flatten(1)[:, :a], best.flatten(1)[:, :a].clamp_max(c - 1)
-    return score.masked_fill(~filled[:, ::2], torch.inf), best
+    return score.masked_fill(~filled[:, first_a::2], torch.inf), best
 
 # %% ../../nbs/36_merger.ipynb #87e08d25
 def _places(partner, n, protected, split):
     "Slot of each of `n` rows; `partner: b a` tells whom each A joins, −1 if it stays"
     rows = torch.arange(n, device=partner.device)
-    A, B = rows[protected::2], rows[protected + 1::2]
+    A, B = rows[protected + protected % 2::2], rows[protected + 1 - protected % 2::2]
     order = torch.cat([rows[:protected], A, B]) if split else rows
     stays = torch.ones(len(partner), n, dtype=torch.bool, device=partner.device).index_copy(1, A, partner < 0)
     place = (stays[:, order].cumsum(-1) - 1)[:, order.argsort()]
@@ -241,12 +245,12 @@ def _weights(self:TokenMerger, sizes, x):
 
 # %% ../../nbs/36_merger.ipynb #a2c01656
 @patch
-def _attend(self:TokenMerger, layer, x, state):
+def _attend(self:TokenMerger, layer, x, state, grid):
     "Tokens after a layer's attention, and which of them become one (or None)"
     block, weights = self.model.blocks[layer], self._weights(state.sizes, x)
     z = block.norm1(x)
     mask = None if weights is None else self.correction(layer, weights, state.flags)
-    update, keys = _attend_merged(block.attn, z, state, weights, mask)
+    update, keys = _attend_merged(block.attn, z, state, weights, mask, **placed(block, grid, self.protected))
     x, free, plan = x + block.drop_path1(block.ls1(update)), z.shape[1] - self.protected, None
     much = min(self.rs[layer], free//2) if self.tau is None else self.tau
     if free > 1 and (self.tau is not None or much):
@@ -254,33 +258,69 @@ def _attend(self:TokenMerger, layer, x, state):
         plan = self.rule(metric, much, protected=self.protected, sizes=state.sizes)
     return x, plan
 
+# %% ../../nbs/36_merger.ipynb #78315f6d
+@patch
+def _merge_layer(self:TokenMerger, layer, x, state, grid):
+    "Tokens and state after a layer"
+    y, plan = self._attend(layer, x, state, grid)
+    if plan is not None: y = plan.merge(y, state.sizes)
+    return _second_half(self.model.blocks[layer], y), state.after(plan)
+
+def _in_place_of_forward(block, function, *args):
+    "Call a block with another function for its `forward`: its hooks get the tokens, what comes beside them goes around"
+    hooked = block._forward_hooks or block._forward_pre_hooks or block._backward_hooks or block._backward_pre_hooks
+    if not hooked: return function(*args)
+    beside = []
+    def forward(*args):
+        x, *rest = function(*args)
+        beside.append(rest)
+        return x
+    block.forward = forward
+    try: x = block(*args)
+    finally: del block.forward
+    return x, *beside[-1]
+
+@patch
+def _run(self:TokenMerger, layer, x, state, grid):
+    "Tokens and state after a layer, by gradient checkpointing where the model's is on"
+    m, block = self.model, self.model.blocks[layer]
+    untouched = self.tau is None and self.rs[layer] == 0 and state.source is None
+    if untouched: return run_block(block, x, m.grad_checkpointing, **placed(block, grid, self.protected)), state
+    def layer_of(x): return self._merge_layer(layer, x, state, grid)
+    def whole(x): return _in_place_of_forward(block, layer_of, x)
+    return run_block(whole, x, m.grad_checkpointing)
+
 # %% ../../nbs/36_merger.ipynb #f9d22df8
 @patch
 def _embed(self:TokenMerger, x):
-    "The tokens before the first block"
+    "The tokens before the first block, and the rows and columns of their patches"
     m = self.model
-    if isinstance(m, WhiteBoxTransformer): return m.embed(x)[0]
-    return m.norm_pre(m.patch_drop(m._pos_embed(m.patch_embed(x))))
+    if isinstance(m, WhiteBoxTransformer): return m.embed(x)
+    grid = m.patch_embed.dynamic_feat_size(x.shape[-2:])
+    return m.norm_pre(m.patch_drop(m._pos_embed(m.patch_embed(x)))), grid
 
 # %% ../../nbs/36_merger.ipynb #40440153
 @patch
-def _walk(self:TokenMerger, x):
-    "Last tokens; after each layer where the first ones have gone, and how many tokens there are"
-    m, x, state, seen = self.model, self._embed(x), _MergeState(), []
-    n = x.shape[1] - self.protected
-    if self.tau is None and self.rs[0] > n//2:
-        raise ValueError(f'r={self.rs[0]} is more than half of the {n} tokens of the first layer: at most {n//2}')
-    for layer, block in enumerate(m.blocks):
-        if self.tau is None and self.rs[layer] == 0 and state.source is None: x = block(x)
-        else:
-            y, plan = self._attend(layer, x, state)
-            x = _second_half(block, y if plan is None else plan.merge(y, state.sizes))
-            state = state.after(plan)
-        seen.append((state.source, x.shape[1]))
-    ours = isinstance(m, WhiteBoxTransformer)
+def _layers(self:TokenMerger, x, last=None):
+    "Tokens, what is known of them, and the patches' rows and columns: before the first layer and after each"
+    x, grid = self._embed(x)
+    free = x.shape[1] - self.protected
+    if self.tau is None and self.rs[0] > free//2:
+        raise ValueError(f'r={self.rs[0]} is more than half of the {free} tokens of the first layer: at most {free//2}')
+    state = _MergeState()
+    after = []
+    for layer in range(len(self.model.blocks) if last is None else last + 1):
+        x, state = self._run(layer, x, state, grid)
+        after.append((x, state))
+    return after, grid
+
+@patch
+def _finish(self:TokenMerger, x, state):
+    "The model's last tokens from those of the last layer"
+    m, ours = self.model, isinstance(self.model, WhiteBoxTransformer)
     once = ours and not m.cls_first and self._weights(state.sizes, x) is None     # class attention, uncorrected
     if state.source is not None and self.weigh_pool and not once: x = state.source.unmerge(x)
-    return m._norm_tokens(m.forward_cls(x)) if ours else m.norm(x), seen
+    return m._norm_tokens(m.forward_cls(x)) if ours else m.norm(x)
 
 # %% ../../nbs/36_merger.ipynb #2f387f32
 class Trace(NamedTuple):
@@ -294,8 +334,9 @@ def trace(self:TokenMerger,
     x:Tensor,   # images `b c h w`
 )->Trace:       # logits, source maps and counts of tokens
     "A forward pass that tells what merged."
-    x, seen = self._walk(x)
-    return Trace(self.model.forward_head(x), *map(list, zip(*seen)))
+    after, _ = self._layers(x)
+    logits = self.model.forward_head(self._finish(*after[-1]))
+    return Trace(logits, [state.source for _, state in after], [x.shape[1] for x, _ in after])
 
 # %% ../../nbs/36_merger.ipynb #9062675e
 @patch
@@ -310,20 +351,47 @@ def forward_features(self:TokenMerger,
     x:Tensor,    # images `b c h w`
 )->Tensor:       # as the model gives them: every token in its place `b n d`
     "The model's last tokens, given back to the places that they stand for."
-    return self._walk(x)[0]
+    after, _ = self._layers(x)
+    return self._finish(*after[-1])
+
+@patch
+def forward_intermediates(self:TokenMerger,
+    x:Tensor,                          # images `b c h w`
+    indices:int|list|None=None,        # which blocks: the last n, a list, or None for all
+    return_prefix_tokens:bool=False,   # beside each, the tokens in front of the patches
+    norm:bool=False,                   # apply the model's last norm to each
+    stop_early:bool=False,             # skip the blocks after the last one asked for
+    output_fmt:str='NCHW',             # 'NCHW': `b d h w`; 'NLC': `b n d`
+    intermediates_only:bool=False,     # return the list alone
+    output_dict:bool=False,            # return a dictionary with timm's names
+)->list|tuple|dict:                    # as the model gives them: every token in its place
+    "The patch tokens after each block asked for, given back to the places that they stand for."
+    known(output_fmt, ('NCHW', 'NLC'), 'unknown output_fmt')
+    m = self.model
+    take, last = feature_take_indices(len(m.blocks), indices)
+    after, grid = self._layers(x, last if stop_early else None)
+    taken = [t if s.source is None else s.source.unmerge(t) for t, s in (after[i] for i in take)]
+    if norm: taken = [m.norm(t) for t in taken]
+    final = None if intermediates_only else self._finish(*after[-1])
+    prefixes = None
+    if return_prefix_tokens and isinstance(m, WhiteBoxTransformer): prefixes = m._prefixes(taken)
+    elif return_prefix_tokens and self.protected: prefixes = [t[:, :self.protected] for t in taken]
+    return intermediates(taken, prefixes, grid, final, output_fmt, output_dict)
 
 # %% ../../nbs/36_merger.ipynb #bceb98ec
+_lent = 'forward', 'forward_features', 'forward_intermediates'
+
 @patch
 def __enter__(self:TokenMerger)->'TokenMerger':
     "From here the model merges."
-    if 'forward' in self.model.__dict__:
+    if any(name in self.model.__dict__ for name in _lent):
         raise ValueError('this model is being merged already, or its forward was replaced')
-    self.model.forward, self.model.forward_features = self.forward, self.forward_features
+    for name in _lent: setattr(self.model, name, getattr(self, name))
     return self
 
 @patch
 def __exit__(self:TokenMerger, *exc):
-    del self.model.forward, self.model.forward_features
+    for name in _lent: delattr(self.model, name)
 
 # %% ../../nbs/36_merger.ipynb #a1e5c6aa
 def _pair_distortion(plan, q, k, q_m, k_m):
@@ -337,15 +405,25 @@ def _pair_distortion(plan, q, k, q_m, k_m):
 # %% ../../nbs/36_merger.ipynb #4a16e2bb
 def _distortions(merger, x):
     "For each layer that follows a merge: its number, the sum of distortions `h`, how many pairs"
-    blocks, x, state = merger.model.blocks, merger._embed(x), _MergeState()
+    blocks, (x, grid), state = merger.model.blocks, merger._embed(x), _MergeState()
     for layer, (block, after) in enumerate(zip(blocks, blocks[1:])):
-        y, plan = merger._attend(layer, x, state)
+        y, plan = merger._attend(layer, x, state, grid)
         apart = x = _second_half(block, y)
         if plan is not None:
             x = _second_half(block, plan.merge(y, state.sizes))
             (q, k, _), (q_m, k_m, _) = (_queries_keys_values(after.attn, after.norm1(z)) for z in (apart, x))
             yield layer + 1, *_pair_distortion(plan, q, k, q_m, k_m)
         state = state.after(plan)
+
+# %% ../../nbs/36_merger.ipynb #a711ac54
+@contextmanager
+def _evaluating(module):
+    "Evaluation mode within; afterwards each part has its own mode again"
+    modes = {m: m.training for m in module.modules()}
+    module.eval()
+    try: yield module
+    finally:
+        for m, mode in modes.items(): m.training = mode
 
 # %% ../../nbs/36_merger.ipynb #b5034253
 @torch.no_grad()
@@ -354,15 +432,16 @@ def calibrate(
     batches,             # images `b c h w`, or tuples of images and labels: a loader without augmentation
 )->Correction:           # the merger's correction, fitted
     "Measure the mean distortion of each layer and head (S-HAC)."
-    c = merger.eval().correction
+    c = merger.correction
     check_value('correction', c.kind, one_of('shac'))
     c.distortion.zero_()                                   # measured under proportional attention
     total, pairs = torch.zeros(c.depth, c.heads, dtype=torch.float64), torch.zeros(c.depth, 1)
-    for x in batches:
-        x = (x[0] if isinstance(x, (tuple, list)) else x).as_subclass(Tensor)
-        for layer, s, n in _distortions(merger, x.to(c.distortion.device)):
-            total[layer] += s.cpu()
-            pairs[layer] += n
+    with _evaluating(merger):
+        for x in batches:
+            x = (x[0] if isinstance(x, (tuple, list)) else x).as_subclass(Tensor)
+            for layer, s, n in _distortions(merger, x.to(c.distortion.device)):
+                total[layer] += s.cpu()
+                pairs[layer] += n
     if pairs.sum() == 0:
         raise ValueError('no pair of tokens merged: calibration needs images, and r > 0 before the last layer')
     c.distortion.copy_(total/pairs.clamp_min(1))
@@ -376,20 +455,22 @@ def learn_correction(
     target:str='model', # 'model': the unmerged model's predictions; 'labels': cross-entropy with smoothing 0.1
 )->Correction:          # the merger's correction, fitted
     "Train the merger's L-HAC through the merged model; the model's own weights stay."
-    c, unmerged = merger.eval().correction, torch.no_grad()(merger.model)
+    c, unmerged = merger.correction, torch.no_grad()(merger.model)
     check_value('correction', c.kind, one_of('lhac', 'lhac-d'))
     check_value('target', target, one_of('model', 'labels'))
-    weights = list(c.train().parameters())
+    weights = list(c.parameters())
     opt = create_optimizer_v2(c, 'adamw', lr=1e-2, weight_decay=.05, betas=(.9, .99), eps=1e-5)
     schedule = CosineAnnealingLR(opt, len(batches), 1e-6)
-    for b in batches:
-        x, y = (o.as_subclass(Tensor).to(weights[0].device) for o in b)
-        pred = merger(x)
-        if target == 'labels': loss = F.cross_entropy(pred, y, label_smoothing=.1)
-        else: loss = F.kl_div(pred.log_softmax(-1), unmerged(x).softmax(-1), reduction='batchmean')
-        opt.zero_grad()
-        loss.backward(inputs=weights)
-        opt.step()
-        schedule.step()
-    c.eval().fitted = dict(arch=_arch(merger.model), r=merger.rs)
+    with _evaluating(merger):
+        c.train()
+        for b in batches:
+            x, y = (o.as_subclass(Tensor).to(weights[0].device) for o in b)
+            pred = merger(x)
+            if target == 'labels': loss = F.cross_entropy(pred, y, label_smoothing=.1)
+            else: loss = F.kl_div(pred.log_softmax(-1), unmerged(x).softmax(-1), reduction='batchmean')
+            opt.zero_grad()
+            loss.backward(inputs=weights)
+            opt.step()
+            schedule.step()
+    c.fitted = dict(arch=_arch(merger.model), r=merger.rs)
     return c

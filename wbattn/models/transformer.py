@@ -6,23 +6,24 @@
 __all__ = ['attn_layers', 'mlp_layers', 'WhiteBoxTransformer']
 
 # %% ../../nbs/31_transformer.ipynb #697065ad
-import math, re
+import re
 from functools import partial
 from typing import Callable
 import torch
 from einops import rearrange
 from fastcore.basics import patch
-from timm.layers import Mlp, resample_abs_pos_embed
+from timm.layers import Mlp
 from timm.models._features import feature_take_indices
-from timm.models.xcit import ClassAttentionBlock, PositionalEncodingFourier, Xcit
+from timm.models._features_fx import register_notrace_module
+from timm.models.xcit import ClassAttentionBlock, PositionalEncodingFourier
 from torch import Tensor, nn
-from ..numerics import check_option, known
+from ..numerics import check_option, known, refuse_mask
 from ..ops.dmsa import DMSA
 from ..ops.attention import ISTA, MSSA, ODL, SoftmaxAttention, XCA
 from ..ops.cbsa import CBSA
 from ..ops.eca import ECAttention
 from ..ops.tssa import TSSA
-from .layers import Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed, TimmModel, _rename
+from .layers import Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed, TimmModel, _rename, placed
 
 # %% ../../nbs/31_transformer.ipynb #c6bc8939
 attn_layers = dict(eca=ECAttention, tssa=TSSA, dmsa=DMSA, mssa=MSSA, cbsa=CBSA, softmax=SoftmaxAttention, xca=XCA)
@@ -32,6 +33,20 @@ def _token_mlp(dim, ratio=4., bias=True): return Mlp(dim, int(dim*ratio), bias=b
 mlp_layers = dict(mlp=_token_mlp, ista=ISTA, odl=ODL, none=None)
 
 # %% ../../nbs/31_transformer.ipynb #3dcb995a
+class _Halves:
+    "Makes the operator and the second half of a block; a model keeps it, to start them anew."
+    def __init__(self, attn, mlp, of_attn, of_mlp):
+        self.attn, self.mlp = attn, mlp
+        self.of_attn, self.of_mlp = of_attn, of_mlp
+
+    def __call__(self, index):
+        first = self.attn(**self.of_attn)
+        second = None if self.mlp is None else self.mlp(**self.of_mlp)
+        register_notrace_module(type(first))     # one step to timm's tracer
+        for m in first.modules():
+            if isinstance(getattr(m, 'seed', None), int): m.seed = 1000*m.seed + index
+        return dict(attn=first, mlp=second, mlp_residual=not isinstance(second, ISTA))
+
 def _block_halves(attn, mlp, dim, num_heads, kwargs, layers=attn_layers):
     "A function of a block's index that makes its operator and its second half; both by name or as constructors"
     def make(what, how, names):
@@ -42,16 +57,12 @@ def _block_halves(attn, mlp, dim, num_heads, kwargs, layers=attn_layers):
     of_mlp = {k.removeprefix('mlp_'): v for k, v in kwargs.items() if k.startswith('mlp_')}
     of_attn = {k: v for k, v in kwargs.items() if not k.startswith('mlp_')}
     if mlp is None and of_mlp: raise TypeError(f"a block without mlp takes none of its arguments, got {[*of_mlp]}")
-    def halves(index):
-        first, second = attn(dim=dim, num_heads=num_heads, **of_attn), mlp and mlp(dim=dim, **of_mlp)
-        for m in first.modules():
-            if isinstance(getattr(m, 'seed', None), int): m.seed = 1000*m.seed + index
-        return dict(attn=first, mlp=second, mlp_residual=not isinstance(second, ISTA))
-    return halves
+    return _Halves(attn, mlp, dict(dim=dim, num_heads=num_heads) | of_attn, dict(dim=dim) | of_mlp)
 
 # %% ../../nbs/31_transformer.ipynb #bd042023
 class WhiteBoxTransformer(TimmModel):
     "Stem, positions, blocks around any operator, class attention, head."
+    pools = 'token', 'avg', 'all', ''
     def __init__(self,
         attn:str|Callable='eca',           # operator: a name in `attn_layers`, or a constructor
         mlp:str|Callable|None='none',      # second half of a block: a name in `mlp_layers`, or a constructor
@@ -75,6 +86,7 @@ class WhiteBoxTransformer(TimmModel):
         **kwargs                           # `mlp_*`: of the second half, without `mlp_`; others: of the operator
     ):
         super().__init__(embed_dim, num_heads, depth=depth, cls_attn_layers=cls_attn_layers, num_classes=num_classes)
+        self._check_pool(global_pool)
         self.global_pool, self.init_std, self.cls_first = global_pool, init_std, cls_attn_layers == 0
         self._make_tokens(stem, extra_convs, (img_size, patch_size, in_chans, embed_dim), pos_embed, norm_layer)
         halves = _block_halves(attn, mlp, embed_dim, num_heads, kwargs)
@@ -92,39 +104,60 @@ def _make_tokens(self:WhiteBoxTransformer, stem, extra_convs, sizes, pos_embed, 
     if stem in norms: self.patch_embed = LinearPatchEmbed(*sizes, norm_layer=norms[stem])
     else: self.patch_embed = ConvPatchEmbed(*sizes, extra_convs=extra_convs, grid_convs=2*(stem == 'deep'))
     self.img_size = list(self.patch_embed.img_size)
-    self.cls_token, self.num_prefix_tokens, self.pos_embed = nn.Parameter(torch.zeros(1, 1, dim)), 1, None
+    self.cls_token, self.num_prefix_tokens = nn.Parameter(torch.zeros(1, 1, dim)), 1
+    self.pos_embed = None
     if pos_embed == 'fourier': self.pos_embed = PositionalEncodingFourier(dim=dim)
     if pos_embed == 'learned': self.pos_embed = LearnedPositions(self.patch_embed.grid_size, dim, int(self.cls_first))
+
+# %% ../../nbs/31_transformer.ipynb #78eca4f0
+class ClassAttention(ClassAttentionBlock):
+    "timm's layer of class attention with XCiT's settings, which can be started anew."
+    def __init__(self,
+        dim:int,              # width of a token
+        num_heads:int,        # heads
+        eta:float,            # start of LayerScale
+        norm_layer:Callable,  # `norm_layer(dim)`
+    ):
+        super().__init__(dim, num_heads, qkv_bias=True, eta=eta, tokens_norm=True, norm_layer=norm_layer)
+        self.eta = eta
+
+    def reset_parameters(self):
+        "LayerScale as it starts; norms and maps start by themselves."
+        nn.init.constant_(self.gamma1, self.eta)
+        nn.init.constant_(self.gamma2, self.eta)
 
 # %% ../../nbs/31_transformer.ipynb #537f6a50
 @patch
 def _make_layers(self:WhiteBoxTransformer, halves, drop_path, init_values, norm_layer, drop_rate):
     "Blocks, layers of class attention behind them, norm and head"
     dim = self.embed_dim
+    self._halves = halves
     block = partial(Block, dim, norm_layer=norm_layer, drop_path=drop_path, init_values=init_values)
     self.blocks = nn.ModuleList([block(**halves(i)) for i in range(self.depth)])
-    for op in (b.attn for b in self.blocks):
-        if isinstance(op, CBSA) and op.grid is None: op.grid = self.patch_embed.grid_size
-    layer = partial(ClassAttentionBlock, dim, self.num_heads, qkv_bias=True, eta=1. if self.depth <= 12 else 1e-5,
-        tokens_norm=True, norm_layer=norm_layer)
-    self.cls_attn_blocks = nn.ModuleList([layer() for _ in range(self.cls_attn_layers)])
+    eta = 1. if self.depth <= 12 else 1e-5
+    layers = [ClassAttention(dim, self.num_heads, eta, norm_layer) for _ in range(self.cls_attn_layers)]
+    self.cls_attn_blocks = nn.ModuleList(layers)
     self.norm, self.head_drop, self.head = norm_layer(dim), nn.Dropout(drop_rate), self._make_head(self.num_classes)
     info = dict(num_chs=dim, reduction=self.patch_embed.patch_size)          # for timm's feature extraction
     self.feature_info = [dict(info, module=f'blocks.{i}') for i in range(self.depth)]
-    self.init_weights()
+    self._start_all()
 
 # %% ../../nbs/31_transformer.ipynb #09d18177
 @patch
 def _make_head(self:WhiteBoxTransformer, num_classes):
-    known(self.global_pool, ('token', 'avg', 'all', ''), 'unknown global_pool')
     return nn.Linear(self.num_features, num_classes) if num_classes > 0 else nn.Identity()
+
+@patch
+def _check_pool(self:WhiteBoxTransformer, global_pool):
+    TimmModel._check_pool(self, global_pool)
+    cut = hasattr(self, 'blocks') and self.cls_token is None
+    check_option(not cut or global_pool != 'token', 'global_pool', global_pool, "'avg' or 'all': the class token was cut off")
 
 # %% ../../nbs/31_transformer.ipynb #2f3a10e9
 @patch
-def init_weights(self:WhiteBoxTransformer):
-    "Start tokens, positions and linear maps; operators keep what they have."
+def _start_all(self:WhiteBoxTransformer):
     start = nn.init.normal_ if self.init_std is None else partial(nn.init.trunc_normal_, std=self.init_std)
-    start(self.cls_token)
+    if self.cls_token is not None: start(self.cls_token)
     if isinstance(self.pos_embed, LearnedPositions): start(self.pos_embed.table)
     self.apply(self._start)
 
@@ -138,7 +171,8 @@ def embed(self:WhiteBoxTransformer,
     if self.cls_first: x = self._add_cls(x)
     if isinstance(self.pos_embed, LearnedPositions): x = x + self.pos_embed(grid).to(x.dtype)
     elif self.pos_embed is not None:
-        pos = rearrange(self.pos_embed(1, *grid), '1 d h w -> 1 (h w) d').to(x.dtype)
+        rows, columns = grid
+        pos = self.pos_embed(1, rows, columns).flatten(2).mT.to(x.dtype)      # `1 n d`
         x = x + nn.functional.pad(pos, (0, 0, int(self.cls_first), 0))
     return x, grid
 
@@ -154,8 +188,8 @@ def forward_features(self:WhiteBoxTransformer,
     x:Tensor, # images `b c h w`
 )->Tensor:    # tokens `b 1+n d`, class token first; normalised unless `global_pool='all'`
     "Stem, positions, blocks, class attention, norm."
-    x, _ = self.embed(x)
-    for block in self.blocks: x = self._run(block, x)
+    x, grid = self.embed(x)
+    for block in self.blocks: x = self._run(block, x, **placed(block, grid, int(self.cls_first)))
     return self._norm_tokens(self.forward_cls(x))
 
 # %% ../../nbs/31_transformer.ipynb #0b877e10
@@ -164,7 +198,7 @@ def forward_cls(self:WhiteBoxTransformer,
     x:Tensor, # tokens after the blocks
 )->Tensor:    # class token first `b 1+n d`
     "Class attention, and before it the class token, where it did not join at the start."
-    if not self.cls_first: x = self._add_cls(x)
+    if self.cls_token is not None and not self.cls_first: x = self._add_cls(x)
     for block in self.cls_attn_blocks: x = self._run(block, x)
     return x
 
@@ -192,39 +226,74 @@ def forward(self:WhiteBoxTransformer,
     "From images to logits."
     return self.forward_head(self.forward_features(x))
 
+# %% ../../nbs/31_transformer.ipynb #cbfdb60a
+def intermediates(
+    tokens:list,                # after each block asked for `b m+n d`
+    prefixes:list|None,         # what stands in front of the patches `b m d`, for each; None: nothing
+    grid:tuple,                 # rows and columns of the patches
+    final:Tensor|None,          # the model's last tokens; None: not asked for
+    output_fmt:str,             # 'NCHW' or 'NLC'
+    output_dict:bool,           # a dictionary in place of a list
+)->list|tuple|dict:             # as timm's models return them
+    "Put features together in timm's forms."
+    patches = [t[:, t.shape[1] - grid[0]*grid[1]:] for t in tokens]
+    if output_fmt == 'NCHW': patches = [rearrange(t, 'b (h w) d -> b d h w', h=grid[0], w=grid[1]) for t in patches]
+    if output_dict:
+        res = dict(image_intermediates=patches)
+        if prefixes is not None: res['image_intermediates_prefix'] = prefixes
+        if final is not None: res['image_features'] = final
+        return res
+    outs = patches if prefixes is None else list(zip(patches, prefixes))
+    return outs if final is None else (final, outs)
+
 # %% ../../nbs/31_transformer.ipynb #aab33ac6
 @patch
 def forward_intermediates(self:WhiteBoxTransformer,
     x:Tensor,                          # images `b c h w`
-    indices:int|list|None=None,   # which blocks: the last n, a list, or None for all
+    indices:int|list|None=None,        # which blocks: the last n, a list, or None for all
+    return_prefix_tokens:bool=False,   # beside each, the tokens in front of the patches
     norm:bool=False,                   # apply the model's last norm to each
     stop_early:bool=False,             # skip the blocks after the last one asked for
     output_fmt:str='NCHW',             # 'NCHW': `b d h w`; 'NLC': `b n d`
     intermediates_only:bool=False,     # return the list alone
-)->list|tuple: # final features and the blocks' outputs
+    output_dict:bool=False,            # return a dictionary with timm's names
+    attn_mask:None=None,               # timm's; refused
+    is_causal:bool=False,              # timm's; refused
+)->list|tuple|dict: # final features and the blocks' outputs
     "The patch tokens after each block asked for."
     known(output_fmt, ('NCHW', 'NLC'), 'unknown output_fmt')
+    refuse_mask(attn_mask, is_causal)
     take, last = feature_take_indices(len(self.blocks), indices)
-    x, (h, w) = self.embed(x)
-    outs = []
+    x, grid = self.embed(x)
+    taken = []
     for i, block in enumerate(self.blocks[:last+1] if stop_early else self.blocks):
-        x = self._run(block, x)
-        if i in take: outs.append((self.norm(x) if norm else x)[:, int(self.cls_first):])
-    if output_fmt == 'NCHW': outs = [rearrange(o, 'b (h w) d -> b d h w', h=h, w=w) for o in outs]
-    if intermediates_only: return outs
-    if self.cls_attn_blocks is not None: x = self.forward_cls(x)   # unless timm cut it off
-    return self._norm_tokens(x), outs
+        x = self._run(block, x, **placed(block, grid, int(self.cls_first)))
+        if i in take: taken.append(self.norm(x) if norm else x)
+    final = None if intermediates_only else self._norm_tokens(self.forward_cls(x))
+    prefixes = self._prefixes(taken) if return_prefix_tokens else None
+    return intermediates(taken, prefixes, grid, final, output_fmt, output_dict)
+
+@patch
+def _prefixes(self:WhiteBoxTransformer, taken):
+    "The class token beside the patches of each; None for a model that has none"
+    if self.cls_token is None: return None
+    return [(t if self.cls_first else self._add_cls(t))[:, :1] for t in taken]
 
 # %% ../../nbs/31_transformer.ipynb #28008138
 @patch
 def prune_intermediate_layers(self:WhiteBoxTransformer,
-    indices:int|list=1, # blocks to keep features of
-    **kwargs                 # `prune_norm`, `prune_head`, as timm's
-)->list:                # the blocks kept for, counted from 0
+    indices:int|list=1,     # blocks to keep features of
+    prune_norm:bool=False,  # cut off the norm behind the blocks, too
+    prune_head:bool=True,   # cut off the head, and what only it reads
+)->list:                    # the blocks kept for, counted from 0
     "Cut away what the features asked for don't need (timm's `features_only`)."
-    token = self.cls_token
-    take = Xcit.prune_intermediate_layers(self, indices, **kwargs)
-    if self.cls_first: self.cls_token, self.num_prefix_tokens = token, 1
+    take, last = feature_take_indices(len(self.blocks), indices)
+    self.blocks = self.blocks[:last + 1]
+    if prune_norm: self.norm = nn.Identity()
+    if not prune_head: return take
+    self.cls_attn_blocks = nn.ModuleList()
+    if not self.cls_first: self.cls_token, self.num_prefix_tokens = None, 0
+    self.reset_classifier(0, '')
     return take
 
 # %% ../../nbs/31_transformer.ipynb #d9171a3e
@@ -251,14 +320,13 @@ def fit_positions(
     state:dict,      # weights
     model:nn.Module, # that is to get them
 )->dict:             # the same weights, positions stretched
-    "Stretch a learned table of positions to the model's grid, when weights come from another image size."
-    table, pos = state.get('pos_embed.table'), model.pos_embed
-    if table is None or not isinstance(pos, LearnedPositions) or table.shape[1] == pos.table.shape[1]: return state
+    "Stretch learned tables of positions to a model's grid, when weights come from another image size."
     _, *size = (getattr(model, 'pretrained_cfg', None) or {}).get('input_size', (0, 0, 0))
-    grid = [s//model.patch_embed.patch_size for s in size]
-    known_grid = math.prod(grid) == table.shape[1] - pos.num_prefix
-    table = resample_abs_pos_embed(table, list(pos.grid), grid if known_grid else None, pos.num_prefix)
-    return state | {'pos_embed.table': table}
+    for name, m in model.named_modules():
+        if not isinstance(m, LearnedPositions): continue
+        recorded = [s//model.patch_embed.patch_size for s in size]
+        state = m.fit(state, f'{name}.', recorded)
+    return state
 
 # %% ../../nbs/31_transformer.ipynb #dee4e7f6
 @patch
@@ -266,10 +334,11 @@ def checkpoint_filter(self:WhiteBoxTransformer,
     state:dict, # weights as published, or ours
 )->dict:        # the same under our names, positions stretched
     "What happens to weights before they are loaded."
+    crate = any(k.startswith('transformer.layers.') for k in _rename(state))        # CRATE's own names
     state = _rename(state, _published_names)
     for key in [k for k in state if re.match(r'cls_attn_blocks\.\d+\.attn\.qkv\.', k)]:
         state |= {key.replace('qkv', part): t for part, t in zip('qkv', state.pop(key).chunk(3))}
-    if self.num_heads == 1 and isinstance(self.blocks[0].attn, MSSA):
+    if self.num_heads == 1 and crate:
         d, outputs = self.embed_dim, [k for k in self.state_dict() if re.match(r'blocks\.\d+\.attn\.proj\.', k)]
         state = {k: torch.eye(d) if k.endswith('weight') else torch.zeros(d) for k in outputs} | state
     weight = state.get('patch_embed.proj.weight', torch.empty(()))

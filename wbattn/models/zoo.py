@@ -53,7 +53,7 @@ families = dict(
     crate=_crate,
     crate_alpha=_crate | dict(mlp='odl', stem='patch', norm_layer=partial(nn.LayerNorm, eps=1e-6),
                               op=dict(proj_bias=False)),
-    cbt=_crate | dict(attn='cbsa', stem='conv', op=dict(num_prefix_tokens=1)))
+    cbt=_crate | dict(attn='cbsa', stem='conv'))
 
 # %% ../../nbs/32_models.ipynb #f24d1dad
 def _size(embed_dim, depth, num_heads, drop_path_rate=0., **more):
@@ -122,6 +122,7 @@ def data_cfg(cls:WhiteBoxTransformer,
     first = None if row.get('stem') in ('linear', 'patch') else 'patch_embed.proj.0.0'
     cfg = dict(num_classes=1000, input_size=(3, 224, 224), crop_pct=224/256, interpolation='bicubic',
         mean=IMAGENET_DEFAULT_MEAN, std=IMAGENET_DEFAULT_STD, classifier='head', first_conv=first)
+    if row.get('pos_embed') == 'learned': cfg['fixed_input_size'] = True     # a table is made for one size
     return cfg | row.get('data', {})
 
 # %% ../../nbs/32_models.ipynb #59a6dec7
@@ -141,7 +142,7 @@ def build(
     args = {k: v for k, v in row.items() if k not in ('op', 'data')} | own | kwargs
     features = dict(out_indices=args.pop('out_indices', 3), feature_cls='getter')
     model = build_model_with_cfg(cls, name, pretrained, feature_cfg=features, kwargs_filter=cls.kwargs_filter,
-        pretrained_filter_fn=lambda state, model: model.checkpoint_filter(state), **args)
+        pretrained_filter_fn=lambda state, model: model.fresh_head(model.checkpoint_filter(state)), **args)
     model._model_args = {k: v for k, v in given.items() if k not in _not_args}   # as timm's create_model does
     return model
 

@@ -11,41 +11,61 @@ import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 from fastcore.basics import patch
-from ..numerics import check_option, check_sizes, log_sizes, no_autocast, refuse_mask, widen
+from einops import einsum
+from ..numerics import check_option, check_sizes, check_value, log_sizes, no_autocast, refuse_mask, whole, widen
 from .attention import ProjectedAttention
 
 # %% ../../nbs/17_cbsa.ipynb #61873542
 def _cells(n, m, like, of=None):
     "Weights `n m` that average n places into m cells, or `b n m`: the first `of: b 1 1` of them"
-    place, cell = torch.arange(n, device=like.device)[:, None], torch.arange(m, device=like.device)
+    place = torch.arange(n, device=like.device)[:, None]
+    cell = torch.arange(m, device=like.device)
     of = n if of is None else of
-    start, end = cell*of // m, -(-(cell + 1)*of // m)
-    return ((place >= start) & (place < end)).to(like.dtype) / (end - start)
+    start = cell*of // m
+    end = -(-(cell + 1)*of // m)
+    return ((place >= start) & (place < end)).to(like.dtype) / (end - start).clamp_min(1)
+
+# %% ../../nbs/17_cbsa.ipynb #a1ee82a7
+def _grid_of(n, grid):
+    "Rows and columns of n tokens; `ValueError` unless they account for all of them"
+    check_option(n >= 1, 'tokens to average', n, 'at least 1: a class token is not averaged')
+    if grid is None:
+        side = math.isqrt(n)
+        check_option(side*side == n, 'tokens', n, 'a square number, or grid=(rows, columns); (1, -1) is one row')
+        return side, side
+    rows, columns = grid
+    if columns == -1: columns = n // rows
+    check_option(rows*columns == n, 'grid', tuple(grid), f'rows and columns of {n} tokens')
+    return rows, columns
 
 # %% ../../nbs/17_cbsa.ipynb #1626bc0f
 def grid_pool(
     n:int,                              # tokens
     side:int=8,                         # representatives are side × side
-    grid:tuple[int, int]|None=None,     # rows and columns of patches; a square if there is one, else a row
+    grid:tuple[int, int]|None=None,     # rows and columns of patches, (1, -1) for one row; a square unless given
     prefix:int=0,                       # class tokens in front, which no representative averages
     suffix:int=0,                       # tokens at the end, likewise
     like:Tensor=torch.empty(0),         # device and type of the result
 )->Tensor:                              # weights `n m`, columns sum to one, m = side²
     "Adaptive average pooling of a grid of tokens as a matrix."
-    rest = n - prefix - suffix
-    if rest < 1: raise ValueError(f'no tokens to average: {n} tokens, of which {prefix + suffix} are left out')
-    root = math.isqrt(rest)
-    if grid is None or math.prod(grid) != rest: grid = (root, root) if root*root == rest else (1, rest)
-    if grid[0] == 1: pool = _cells(rest, side*side, like)
-    else: pool = torch.kron(_cells(grid[0], side, like), _cells(grid[1], side, like))
+    rows, columns = _grid_of(n - prefix - suffix, grid)
+    if rows == 1: pool = _cells(columns, side*side, like)
+    else:
+        by_row, by_column = _cells(rows, side, like), _cells(columns, side, like)
+        pool = einsum(by_row, by_column, 'r i, c j -> r c i j').flatten(2).flatten(0, 1)
     return F.pad(pool, (0, 0, prefix, suffix))
 
 # %% ../../nbs/17_cbsa.ipynb #1fa3fbdb
 def _read(Q, w, sizes):
     "What each representative reads of each row together, and of one token of the row: `b h m n` both"
-    logits, log_s = Q @ w.mT * w.shape[-1]**-0.5, log_sizes(sizes, w)
-    if log_s is None: return (logits.softmax(-1),)*2
-    together, s = (logits + log_s).softmax(-1), check_sizes(sizes, w)[:, None, None]
+    logits = Q @ w.mT * w.shape[-1]**-0.5
+    log_s = log_sizes(sizes, w)
+    if log_s is None:
+        together = logits.softmax(-1)
+        return together, together
+    empty = (log_s == -torch.inf).all(-1, keepdim=True)         # nothing but padding: a softmax of nothing is NaN
+    together = (logits + log_s.masked_fill(empty, 0.)).softmax(-1)
+    s = check_sizes(sizes, w)[:, None, None]
     return together, together / s.where(s > 0, torch.inf)
 
 # %% ../../nbs/17_cbsa.ipynb #da7329df
@@ -70,58 +90,109 @@ def contract_and_broadcast(
 # %% ../../nbs/17_cbsa.ipynb #85321732
 class CBSA(ProjectedAttention):
     "Contract-and-broadcast self-attention: linear in tokens, through side × side representatives."
-    parts = 1   # one map to the codes
+    parts = 1           # one map to the codes
+    needs_grid = True   # blocks and models hand on `grid` and `num_prefix_tokens`
     def __init__(self,
         dim:int,                         # token width d
         num_heads:int=8,                 # h, subspaces
         head_dim:int|None=None,          # p, width of each; dim // num_heads unless given
         side:int=8,                      # representatives are side × side
-        grid:tuple[int, int]|None=None,  # rows and columns of patches; a square if there is one, else a row
-        num_prefix_tokens:int=0,         # class tokens in front, which no representative averages
-        num_suffix_tokens:int=0,         # tokens at the end, likewise; 1: as in the published training
+        grid:tuple[int, int]|None=None,  # where a call gives none: rows and columns, (1, -1): a row; None: a square
+        num_prefix_tokens:int=0,         # where a call gives none: tokens in front, which no representative averages
+        published:bool=False,            # leave out as many at the end in place of those, as in the published training
         qkv_bias:bool=False,             # a bias in the codes; the published code has none
         proj_drop:float=0.,              # dropout of the update
         **block,                         # what timm's blocks hand to every attention layer
     ):
         super().__init__(dim, num_heads, qkv_bias, proj_drop=proj_drop, head_dim=head_dim, **block)
-        if side < 1: raise ValueError(f'side must be ≥ 1, got {side}')
-        self.side, self.grid, self.left_out = side, grid, (num_prefix_tokens, num_suffix_tokens)
-        self.step_rep = nn.Parameter(torch.randn_like(self.qkv.weight[:num_heads, 0])[:, None, None])
-        self.step_x = nn.Parameter(torch.randn_like(self.qkv.weight[:num_heads, 0])[:, None, None])
+        check_value('side', side, whole())
+        self.side, self.grid = side, grid
+        self.num_prefix_tokens, self.published = num_prefix_tokens, published
+        self.step_rep = nn.Parameter(self.qkv.weight.new_empty(num_heads, 1, 1))
+        self.step_x = nn.Parameter(self.qkv.weight.new_empty(num_heads, 1, 1))
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        "Draw the step sizes; the two maps start by themselves."
+        nn.init.normal_(self.step_rep)
+        nn.init.normal_(self.step_x)
+
+# %% ../../nbs/17_cbsa.ipynb #908b2b15
+def _row_pool(sizes, m, prefix, suffix, like):
+    "Weights `b n m` of rows that stand for `sizes` neighbours of a sequence"
+    last = sizes.round().long().cumsum(-1)[..., None] - prefix      # so many tokens of the cells come up to each row
+    first = last - sizes.round().long()[..., None]
+    total = (last[:, -1:] - suffix).clamp_min(0)
+    cell = torch.arange(m, device=sizes.device)
+    start = cell*total // m
+    end = -(-(cell + 1)*total // m)
+    def share(tokens): return ((tokens - start).to(like.dtype) / (end - start).clamp_min(1)).clamp(0, 1)
+    return share(last) - share(first)
+
+# %% ../../nbs/17_cbsa.ipynb #c1ec9796
+def _check_padding(sizes, real, rows, columns):
+    "`ValueError` unless sizes are 1 in the rows and columns of each sample and 0 beyond"
+    hidden = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    if sizes.device.type != 'cpu' or hidden: return
+    row, column = (torch.arange(n)[:, None] for n in real.shape[1:])
+    corner = (row < rows[:, None, None]) & (column.mT < columns[:, None, None])
+    fits = torch.equal(real, corner) and ((sizes == 0) | (sizes == 1)).all()
+    check_option(fits, 'sizes', sizes.unique().tolist(),
+        f'1, and 0 for padding on the right and below, on a grid of {tuple(real.shape[1:])}; merged rows bring `pool`')
+
+def _padded_pool(sizes, side, grid, prefix, suffix, like):
+    "Weights `b n m` of maps of several sizes in one frame, rows and columns `grid`"
+    rows, columns = _grid_of(sizes.shape[1] - prefix - suffix, grid)
+    real = sizes[:, prefix:sizes.shape[1] - suffix].unflatten(1, (rows, columns)) > 0
+    own_rows = real.any(2).sum(1)
+    own_columns = real.any(1).sum(1)
+    _check_padding(sizes, real, own_rows, own_columns)
+    by_row = _cells(rows, side, like, own_rows[:, None, None])
+    by_column = _cells(columns, side, like, own_columns[:, None, None])
+    pool = einsum(by_row, by_column, 'b r i, b c j -> b r c i j').flatten(3).flatten(1, 2)
+    return F.pad(pool, (0, 0, prefix, suffix))
 
 # %% ../../nbs/17_cbsa.ipynb #7c1bc62a
 @patch
 def pool(self:CBSA,
-    n:int,                        # tokens
-    sizes:Tensor|None=None,       # how many tokens each row stands for `b n`, neighbours in order
-)->Tensor:                        # `n m`, with sizes `b n m`: the sums of their tokens' weights
+    n:int,                              # tokens
+    sizes:Tensor|None=None,             # how many each row stands for `b n`: neighbours of a row; 0: padding
+    grid:tuple[int, int]|None=None,     # rows and columns of the tokens behind the prefix; the constructor's unless given
+    num_prefix_tokens:int|None=None,    # tokens in front of them, likewise
+    like:Tensor=torch.empty(0),         # device and type of the result
+)->Tensor:                              # `n m`, with sizes `b n m`
     "The weights of the representatives."
-    def plain(n): return grid_pool(n, self.side, self.grid, *self.left_out, like=widen(self.qkv.weight))
-    if sizes is None: return plain(n)
-    ends = F.pad(sizes.round().long().cumsum(-1), (1, 0))
-    sums = [F.pad(plain(int(e[-1])).double().cumsum(0), (0, 0, 1, 0))[e] for e in ends]
-    return torch.stack(sums).diff(dim=1).to(widen(self.qkv.weight).dtype)
+    grid = self.grid if grid is None else grid
+    left_out = self.num_prefix_tokens if num_prefix_tokens is None else num_prefix_tokens
+    ends = (0, left_out) if self.published else (left_out, 0)
+    if sizes is None: return grid_pool(n, self.side, grid, *ends, like=like)
+    if grid is not None and grid[0] == 1: return _row_pool(sizes, self.side**2, *ends, like)
+    return _padded_pool(sizes, self.side, grid, *ends, like)
 
 # %% ../../nbs/17_cbsa.ipynb #4fda9e81
 @patch
 def forward(self:CBSA,
-    x:Tensor,                  # tokens `b n d`
+    x:Tensor,                           # tokens `b n d`
     *,
-    sizes:Tensor|None=None,    # how many neighbours in order each row stands for `b n`; all 1 unless given
-    pool:Tensor|None=None,     # the sums of their weights `b n m`, for tokens that were no neighbours
-    attn_mask:None=None,       # timm's blocks hand it on; any mask is refused
-    is_causal:bool=False,      # as well
-)->Tensor:                     # what a block adds to them `b n d`
+    sizes:Tensor|None=None,             # how many tokens each row stands for `b n`; all 1 unless given
+    grid:tuple[int, int]|None=None,     # rows and columns of the tokens behind the prefix; the constructor's unless given
+    num_prefix_tokens:int|None=None,    # tokens in front of them, likewise
+    pool:Tensor|None=None,              # the sums of their weights `b n m`, for tokens that were no neighbours
+    attn_mask:None=None,                # timm's blocks hand it on; any mask is refused
+    is_causal:bool=False,               # as well
+)->Tensor:                              # what a block adds to them `b n d`
     "The update of the tokens."
     refuse_mask(attn_mask, is_causal)
     w, = self._heads(x)
-    if sizes is not None: check_sizes(sizes, x)
-    pool = self.pool(x.shape[1], sizes) if pool is None else pool
+    if sizes is not None: sizes = check_sizes(sizes, x)
+    if pool is None: pool = self.pool(x.shape[1], sizes, grid, num_prefix_tokens, widen(x[:0]))
     return self._out(contract_and_broadcast(w, pool, self.step_rep, self.step_x, sizes))
 
 @patch
 def token_kwargs(self:CBSA,
-    x:Tensor,   # tokens before merging `b n d`
-)->dict:        # name of an argument → what each token brings to it `n m`, and how merging combines it
+    x:Tensor,                           # tokens before merging `b n d`
+    grid:tuple[int, int]|None=None,     # rows and columns of the tokens behind the prefix; the constructor's unless given
+    num_prefix_tokens:int|None=None,    # tokens in front of them, likewise
+)->dict:                                # name of an argument → what each token brings to it `n m`, and how merging combines it
     "Weights of the representatives: a token that stands for several takes the sum of theirs."
-    return {'pool': (self.pool(x.shape[1]), 'sum')}
+    return {'pool': (self.pool(x.shape[1], None, grid, num_prefix_tokens, widen(x[:0])), 'sum')}
