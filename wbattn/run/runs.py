@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from safetensors import safe_open
 from safetensors.torch import load_file
-from timm import is_model
 from torch import Tensor, nn
 from torch.amp import autocast
 from types import SimpleNamespace
@@ -26,7 +25,8 @@ from fastai.torch_core import num_distrib, rank_distrib, set_seed
 from ..data import dls_args, get_dls
 from ..look import MissingQuantity, RECORDS, RecordLayers, learning_curves, plot_history, without_attention
 from ..models import create, list_models, published, save_model
-from ..models.zoo import _shipped, build_args, check_fits
+from ..models.weights import read_config
+from ..models.zoo import _shipped, build_args, check_fits, is_model
 from ..numerics import known
 from wbattn.train.checkpoint import (CSVLog, Checkpoint, atomic_write, load_checkpoint, read_json, read_log, versions,
     write_json)
@@ -90,9 +90,9 @@ def _contents(path):
     if path.suffix == '.safetensors':
         config, summary = path.with_name('config.json'), path.with_name('summary.json')
         if not config.is_file(): return load_file(path), {}
-        c, run = read_json(config), read_json(summary) if summary.is_file() else {}
-        made = dict(arch=c['architecture'], model_kwargs=c['model_args'], cfg=c['pretrained_cfg'])
-        return load_file(path), run | made
+        run = read_json(summary) if summary.is_file() else {}
+        arch, args, cfg = read_config(path.parent)
+        return load_file(path), run | dict(arch=arch, model_kwargs=args, cfg=cfg)
     try:
         with torch.serialization.safe_globals([Namespace]):
             state = torch.load(path, map_location='cpu', weights_only=True)
