@@ -66,7 +66,8 @@ def save_model(
 )->Path:                 # the directory
     "Write `model.safetensors`, `config.json` and `README.md`; `ValueError` for what `load_model` couldn't read."
     for k in cfg: known(k, [f.name for f in fields(PretrainedCfg)], "timm's pretrained cfg has no")
-    model, path = unwrap_model(model), Path(path)
+    model = unwrap_model(model)
+    path = Path(path)
     check_rebuilds(model)
     plain = deepcopy(model).to('cpu', memory_format=torch.contiguous_format)   # as safetensors asks
     size = dict(img_size=getattr(model, 'img_size', None))
