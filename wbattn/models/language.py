@@ -105,7 +105,7 @@ def _make_tables(self:WhiteBoxGPT, pos_embed, drop_rate):
 # %% ../../nbs/33b_language.ipynb #dcb74a1f
 @patch
 def _make_blocks(self:WhiteBoxGPT, attn, mlp, bias, init_values, conv, kwargs):
-    "Blocks and the last norm, started as GPT-2's are, and the convolution"
+    "Blocks, the last norm and the convolution"
     if attn == 'tssa': kwargs['max_len'] = kwargs.get('max_len', self.block_size) or None
     if mlp == 'mlp': kwargs.setdefault('mlp_bias', bias)
     kwargs, norm = dict(qkv_bias=bias, proj_bias=bias) | kwargs, partial(nn.LayerNorm, eps=1e-5, bias=bias)
@@ -113,10 +113,15 @@ def _make_blocks(self:WhiteBoxGPT, attn, mlp, bias, init_values, conv, kwargs):
     block = partial(Block, self.embed_dim, norm_layer=norm, init_values=init_values)
     self.blocks = nn.ModuleList([block(**halves(i)) for i in range(self.depth)])
     self.norm = norm(self.embed_dim)
+    self._start_all()
+    self.conv = _ShortConv(self.embed_dim, conv) if conv else None
+
+@patch
+def _start_all(self:WhiteBoxGPT):
+    "Maps and tables as GPT-2 starts them"
     self.apply(self._start)
     for name, w in self.blocks.named_parameters():
         if name.endswith(('attn.proj.weight', 'mlp.fc2.weight')): nn.init.normal_(w, std=0.02/(2*self.depth)**.5)
-    self.conv = _ShortConv(self.embed_dim, conv) if conv else None
 
 # %% ../../nbs/33b_language.ipynb #643afeb7
 @patch(as_prop=True)

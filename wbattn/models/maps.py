@@ -13,11 +13,11 @@ from einops import einsum, rearrange
 from fastcore.basics import patch
 from timm.layers import ConvNormAct, LayerNorm2d, Mlp
 from torch import Tensor, nn
-from ..numerics import check_option, widen
+from ..numerics import check_option, check_value, whole, widen
 from ..ops.cbsa import CBSA, _cells
 from .layers import Block, TimmModel
 from .transformer import _block_halves
-from .zoo import create, register
+from .zoo import create, default_cfgs, register
 
 # %% ../../nbs/37_maps.ipynb #7f18a01f
 def check_maps(
@@ -137,7 +137,7 @@ class MaskDecoder(nn.Module):
     )->Tensor:       # logits of each patch's class `b c h w`
         "Cosines of patches and classes, normalised over classes."
         patches = rearrange(maps, 'b d h w -> b (h w) d')
-        tokens = torch.cat([self.classes.expand(len(maps), -1, -1), patches], 1)
+        tokens = torch.cat([self.classes.expand(maps.shape[0], -1, -1), patches], 1)
         for block in self.blocks: tokens = block(tokens)
         unit = F.normalize(self.norm(tokens), dim=-1)
         classes, patches = unit.split([len(self.classes), patches.shape[1]], 1)
@@ -177,7 +177,22 @@ def data_cfg(cls:Segmenter,
     row:dict, # arguments
 )->dict:
     "What timm keeps about the data of a model."
-    return dict(crop_pct=1., crop_mode='squash', classifier='head')
+    body = default_cfgs[row['body']]
+    pictures = {k: body[k] for k in ('input_size', 'mean', 'std')}
+    return dict(num_classes=row['num_classes'], crop_pct=1., crop_mode='squash', classifier='head') | pictures
+
+@patch
+def reset_classifier(self:Segmenter,
+    num_classes:int,           # at least 1: there are no masks without classes
+    global_pool:str|None=None, # refused: nothing is pooled
+):
+    "A fresh decoder with as many blocks, on the same device and in the same precision."
+    check_value('num_classes', num_classes, whole(1))
+    check_option(global_pool is None, 'global_pool', global_pool, 'None: masks pool nothing')
+    p = self.head.classes
+    head = MaskDecoder(self.body.blocks[-1], self.body.num_features, num_classes, len(self.head.blocks))
+    self.head = head.to(p.device, p.dtype).train(self.training)
+    self.num_classes = self.num_prefix_tokens = num_classes
 
 @patch
 def no_weight_decay(self:Segmenter)->set:
