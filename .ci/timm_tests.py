@@ -18,10 +18,10 @@ MODELS = [f'wb_{family}_digits_patch2_8' for family in FAMILIES]
 LEFT_OUT = dict(
     test_model_default_cfgs="for models whose features are maps; its sister for transformers, _non_std, is run",
     test_model_forward_features="for models whose features are maps",
-    test_model_forward_torchscript="torch.jit.script is deprecated in PyTorch, and our operators are not written for it",
+    test_model_forward_torchscript="torch.jit.script is deprecated; our operators are not written for it",
     test_model_forward_fx_torchscript="torch.jit.script, as above",
     test_model_features_space2depth_reduction="for one family of timm's",
-    test_model_features_pretrained="features of pretrained maps; weights are loaded by test_model_load_pretrained")
+    test_model_features_pretrained="for models of maps; test_model_load_pretrained loads ours")
 
 # timm's lists, filtered by names and modules of timm's, become ours
 OURS = f'''
@@ -35,8 +35,8 @@ def list_models(*args, pretrained=False, **kwargs):
 
 def source(folder):
     "timm's tests/test_models.py, from the source distribution that pip downloads into the folder."
-    subprocess.run([sys.executable, '-m', 'pip', 'download', '-q', f'timm=={timm.__version__}', '--no-deps', '--no-binary', 'timm',
-                    '-d', folder], check=True)
+    wanted = [f'timm=={timm.__version__}', '--no-deps', '--no-binary', 'timm']
+    subprocess.run([sys.executable, '-m', 'pip', 'download', '-q', *wanted, '-d', folder], check=True)
     archive = next(Path(folder).glob('timm-*.tar.gz'))
     with tarfile.open(archive) as tar:
         member = f"{archive.name.removesuffix('.tar.gz')}/tests/test_models.py"
@@ -45,7 +45,7 @@ def source(folder):
 def ours(text):
     "The same file with our models in place of timm's."
     found = re.search(r'^from timm import .*list_models.*$', text, re.M)
-    if not found: sys.exit("timm's test_models.py no longer imports list_models from timm: .ci/timm_tests.py needs a look")
+    if not found: sys.exit("timm's file no longer imports list_models from timm: .ci/timm_tests.py needs a look")
     return text[:found.end()] + '\n' + OURS + text[found.end():]
 
 def main():
@@ -55,9 +55,9 @@ def main():
         test.write_text(ours(text), encoding='utf-8')
         for name, reason in LEFT_OUT.items(): print(f'left out: {name}: {reason}')
         unwanted = ' or '.join(f'{name}[' for name in LEFT_OUT)
-        command = [sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-W', 'ignore', '--tb=short', '--color=no',
-                   '-k', f'wb_ and not ({unwanted})', str(test)]
-        env = {k: v for k, v in os.environ.items() if k != 'GITHUB_ACTIONS'}     # there timm leaves some tests out
+        quiet = ['-q', '-p', 'no:cacheprovider', '-W', 'ignore', '--tb=short', '--color=no']
+        command = [sys.executable, '-m', 'pytest', *quiet, '-k', f'wb_ and not ({unwanted})', str(test)]
+        env = {k: v for k, v in os.environ.items() if k != 'GITHUB_ACTIONS'}     # timm leaves tests out there
         done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
     print(done.stdout[-20000:], done.stderr[-2000:])
     counts = {word: int(n) for n, word in re.findall(r'(\d+) (passed|failed|error)', done.stdout.splitlines()[-1])}

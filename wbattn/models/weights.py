@@ -11,7 +11,6 @@ from copy import deepcopy
 from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
-import timm
 import torch
 from timm.models import PretrainedCfg, save_for_hf
 from timm.models._hub import generate_readme, load_model_config_from_path
@@ -37,7 +36,7 @@ def check_weights(
 
 # %% ../../nbs/34_weights.ipynb #34a10006
 def module_kinds(
-    model:nn.Module,
+    model:nn.Module, # any
 )->dict:             # name → class; all kinds of BatchNorm are one: distributed training exchanges them
     "What the model consists of."
     kinds = {name: type(m).__name__ for name, m in model.named_modules() if name}
@@ -74,8 +73,8 @@ def save_model(
     path.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=path) as folder:
         parts = Path(folder)
-        save_for_hf(plain, parts, dict(pretrained_cfg=dict(num_classes=model.num_classes) | cfg),
-            model_args=build_args(model), data_config=size, safe_serialization=True)
+        told = dict(pretrained_cfg=dict(num_classes=model.num_classes) | cfg)
+        save_for_hf(plain, parts, told, model_args=build_args(model), data_config=size, safe_serialization=True)
         lift_labels(parts/'config.json')
         (parts/'README.md').write_text(model_card(model, card or {}), encoding='utf-8')
         mode = (parts/'README.md').stat().st_mode          # what the user's umask allows; safetensors asks for less
@@ -128,7 +127,8 @@ def load_model(
     if not Path(path, 'model.safetensors').is_file(): raise FileNotFoundError(f"no model.safetensors in {str(path)!r}")
     arch, args, cfg = read_config(path)
     num_classes = kwargs.pop('num_classes', args['num_classes'])
-    model = create(arch, pretrained=True, pretrained_cfg=cfg, pretrained_model_args=args, **args | kwargs)
+    source = dict(pretrained=True, pretrained_cfg=cfg, pretrained_model_args=args)
+    model = create(arch, **source, **args | kwargs)
     if num_classes != model.num_classes:
         model.reset_classifier(num_classes)
         model.pretrained_cfg |= dict(label_names=None, label_descriptions=None)
