@@ -6,8 +6,10 @@
 __all__ = []
 
 # %% ../nbs/99_face.ipynb #daf46c8e
-import ast
+import ast, sys
 from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.util import find_spec
 from pkgutil import get_data, iter_modules
 from typing import TYPE_CHECKING
 
@@ -59,3 +61,21 @@ def __getattr__(name):
     return value
 
 def __dir__(): return sorted({*globals(), *_homes, *_floors})
+
+# %% ../nbs/99_face.ipynb #99aa0002
+class _RegisterWithTimm(MetaPathFinder):
+    "Asked for timm, Python's import system gets it from where it is, with our models registered behind it."
+    def find_spec(self, name, path=None, target=None):
+        if name != 'timm': return None
+        sys.meta_path.remove(self)                       # once is enough, and the next line asks the others
+        spec = find_spec(name)
+        if spec is None: return None
+        load_timm = spec.loader.exec_module
+        def load_and_register(module):
+            load_timm(module)
+            import_module('wbattn.models')
+        spec.loader.exec_module = load_and_register
+        return spec
+
+if 'timm' in sys.modules: import_module('wbattn.models')
+else: sys.meta_path.insert(0, _RegisterWithTimm())

@@ -19,6 +19,33 @@ from .zoo import register
 from ..ops.attention import CausalMSSA, CausalSoftmax
 from ..ops.tssa import CausalTSSA
 
+# %% ../../nbs/33b_language.ipynb #33b10a02
+def check_room(
+    n,        # tokens there are to read
+    longest,  # tokens that can be read
+):
+    "`ValueError` for a text that is too long."
+    if n > longest: raise ValueError(f'{n} tokens; at most {longest} can be read')
+
+def as_ids(
+    ids,               # what a user gave
+    axes:str,          # its axes: `b n`, `b 2 n`
+    vocab_size:int,    # ids go from 0 to this, exclusive
+    longest:int|None,  # most tokens n; None: any number
+)->Tensor:             # int64
+    "The ids of tokens; `ValueError` unless they are whole numbers of the table, in this shape."
+    if not isinstance(ids, Tensor): raise ValueError(f'ids must be a tensor of whole numbers, got {type(ids).__name__}')
+    if ids.dtype == torch.bool or ids.is_floating_point() or ids.is_complex():
+        raise ValueError(f'ids must be whole numbers such as torch.int64, got {ids.dtype}')
+    shape = tuple(ids.shape)
+    check_option(len(shape) == len(axes.split()) and shape[-1], 'shape of ids', shape, f'{axes} with n ≥ 1')
+    if longest is not None: check_room(shape[-1], longest)
+    ids = ids.long()
+    if ids.device.type != 'cpu' or torch.compiler.is_compiling(): return ids
+    wrong = ids[(ids < 0) | (ids >= vocab_size)]
+    if len(wrong): raise ValueError(f'ids must lie in [0, {vocab_size}), got {wrong[0]}')
+    return ids
+
 # %% ../../nbs/33b_language.ipynb #58fc36ca
 causal_layers = dict(tssa=CausalTSSA, softmax=CausalSoftmax, mssa=CausalMSSA)
 
@@ -29,7 +56,7 @@ class _ShortConv(nn.Conv1d):
         check_value('conv', size, whole(2))
         super().__init__(dim, dim, size, groups=dim, bias=False)
 
-    def forward(self, x): return self.step(x, self.init_state(len(x)))[0]
+    def forward(self, x): return self.step(x, self.init_state(x.shape[0]))[0]
 
     def init_state(self, batch): return self.weight.new_zeros(batch, self.kernel_size[0] - 1, self.in_channels),
 
@@ -43,6 +70,7 @@ class WhiteBoxGPT(TimmModel):
     "GPT-2's shell around any causal operator: ids to logits."
     no_decay = ()
     hub_task = 'text-generation'
+    reads = 'text'
     kwargs_filter = 'num_classes', 'global_pool', 'in_chans'
     synonyms = dict(num_classes='vocab_size')
     def __init__(self,
@@ -77,9 +105,9 @@ def _make_tables(self:WhiteBoxGPT, pos_embed, drop_rate):
 # %% ../../nbs/33b_language.ipynb #dcb74a1f
 @patch
 def _make_blocks(self:WhiteBoxGPT, attn, mlp, bias, init_values, conv, kwargs):
-    "Blocks and the last norm, started as GPT-2's are, and the convolution"
+    "Blocks, the last norm and the convolution"
     if attn == 'tssa': kwargs['max_len'] = kwargs.get('max_len', self.block_size) or None
-    if mlp == 'mlp': kwargs['mlp_bias'] = bias
+    if mlp == 'mlp': kwargs.setdefault('mlp_bias', bias)
     kwargs, norm = dict(qkv_bias=bias, proj_bias=bias) | kwargs, partial(nn.LayerNorm, eps=1e-5, bias=bias)
     halves = _block_halves(attn, mlp, self.embed_dim, self.num_heads, kwargs, causal_layers)
     block = partial(Block, self.embed_dim, norm_layer=norm, init_values=init_values)
@@ -91,6 +119,7 @@ def _make_blocks(self:WhiteBoxGPT, attn, mlp, bias, init_values, conv, kwargs):
 
 @patch
 def _start_all(self:WhiteBoxGPT):
+    "Maps and tables as GPT-2 starts them"
     self.apply(self._start)
     for name, w in self.blocks.named_parameters():
         if name.endswith(('attn.proj.weight', 'mlp.fc2.weight')): nn.init.normal_(w, std=0.02/(2*self.depth)**.5)
@@ -133,8 +162,7 @@ def forward(self:WhiteBoxGPT,
     ids:Tensor,   # `b n`
 )->Tensor:        # logits of the token after each `b n v`; row t depends on tokens 1 … t only
     "A whole text in parallel."
-    self._check_ids(ids, 'b n', self.max_seq_len)
-    x = self.embed(ids)
+    x = self.embed(as_ids(ids, 'b n', self.vocab_size, self.max_seq_len))
     for block in self.blocks: x = self._run(block, x)
     return self.logits(x)
 
@@ -142,6 +170,19 @@ def forward(self:WhiteBoxGPT,
 def get_classifier(self:WhiteBoxGPT)->nn.Module:
     "The token table, which is also the head."
     return self.wte
+
+@patch
+def reset_classifier(self:WhiteBoxGPT,
+    num_classes:int,              # ids of the new vocabulary, at least 1: there is no model without its table
+    global_pool:str|None=None,    # refused: nothing is pooled
+):
+    "A fresh token table, which is also the head, for another vocabulary."
+    check_value('num_classes', num_classes, whole(1))
+    check_option(global_pool is None, 'global_pool', global_pool, 'None: a language model pools nothing')
+    table = nn.Embedding(num_classes, self.embed_dim)
+    self._start(table)
+    self.wte = table.to(self.wte.weight.device, self.wte.weight.dtype).train(self.training)
+    self.vocab_size = self.num_classes = num_classes
 
 # %% ../../nbs/33b_language.ipynb #4ac30c8d
 _ops = dict(tost=dict(attn='tssa', init_values=1e-5), softmax=dict(attn='softmax'), crate=dict(attn='mssa', mlp='ista'))
@@ -163,7 +204,7 @@ def data_cfg(cls:WhiteBoxGPT,
 )->dict:
     "What timm keeps about the data of a model."
     size = dict(num_classes=row['vocab_size'], input_size=(1, 1, row['block_size']))
-    return size | dict(classifier=None, first_conv=None, mean=(0.,), std=(1.,))
+    return size | dict(classifier='wte', first_conv=None, mean=(0.,), std=(1.,))
 
 register(WhiteBoxGPT, _gpt_zoo)
 
@@ -215,11 +256,12 @@ def step(self:WhiteBoxGPT,
     state:DecodeState|None=None,   # what the last step returned; None: texts begin
 )->tuple:                          # logits of the token after each, `b v` or `b m v`; new state
     "Read on."
-    rows = ids.unsqueeze(1) if ids.dim() == 1 else ids
-    state = self.init_state(len(rows)) if state is None else state
-    if len(state.seen) != len(rows):
-        raise ValueError(f'expected a state of {len(rows)} samples, got one of {len(state.seen)}')
-    self._check_ids(rows, 'b n', None if self.max_seq_len is None else self.max_seq_len - int(state.seen.max()))
+    rows = ids.unsqueeze(1) if isinstance(ids, Tensor) and ids.dim() == 1 else ids
+    rows = as_ids(rows, 'b n', self.vocab_size, None)
+    state = self.init_state(rows.shape[0]) if state is None else state
+    if len(state.seen) != rows.shape[0]:
+        raise ValueError(f'expected a state of {rows.shape[0]} samples, got one of {len(state.seen)}')
+    if self.max_seq_len is not None: check_room(rows.shape[1], self.max_seq_len - int(state.seen.max()))
     x, stem, layers = self._look_up(rows, state.seen[:, None]), (), []
     if self.conv is not None: x, stem = self.conv.step(x, state.stem)
     for block, s in zip(self.blocks, state.layers):
@@ -235,7 +277,8 @@ def prefill(self:WhiteBoxGPT,
     ids:Tensor,   # prompts `b n`
 )->tuple:         # logits of the token after each prompt `b v`; state
     "Read prompts in parallel, and be ready to go on."
-    logits, state = self.step(torch.as_tensor(ids, device=self.wte.weight.device))
+    if isinstance(ids, Tensor): ids = ids.to(self.wte.weight.device)
+    logits, state = self.step(as_ids(ids, 'b n', self.vocab_size, self.max_seq_len))
     return logits[:, -1], state
 
 # %% ../../nbs/33b_language.ipynb #51ffec9d
@@ -252,6 +295,7 @@ class _PostNormBlock(Block):
 class WhiteBoxEncoder(TimmModel):
     "Symbols, positions, blocks around any operator, a mean, a class."
     hub_task = 'text-classification'
+    reads = 'sequences'
     kwargs_filter = 'global_pool', 'in_chans', 'img_size'
     def __init__(self,
         attn:str|Callable='tssa',    # operator: a name in `attn_layers`, or a constructor
@@ -297,6 +341,15 @@ def _make_head(self:WhiteBoxEncoder, num_classes):
     if self.documents == 1: return nn.Linear(d, num_classes)
     return nn.Sequential(nn.Linear(4*d, d), nn.GELU(), nn.Linear(d, num_classes))
 
+@patch
+def reset_classifier(self:WhiteBoxEncoder,
+    num_classes:int,              # 0 removes the head
+    global_pool:str|None=None,    # refused: the mean over symbols is the only pooling
+):
+    "A fresh head, on the same device and in the same precision."
+    check_option(global_pool is None, 'global_pool', global_pool, 'None: the mean over symbols is the only pooling')
+    TimmModel.reset_classifier(self, num_classes)
+
 # %% ../../nbs/33b_language.ipynb #b088da2b
 @patch
 def forward_features(self:WhiteBoxEncoder,
@@ -304,7 +357,8 @@ def forward_features(self:WhiteBoxEncoder,
 )->tuple: # tokens `b n d`; True for a symbol and False for padding `b n`
     "Symbols, positions, blocks, norm."
     padding_mask = ids != 0
-    sizes = None if padding_mask.all() else padding_mask.to(self.token_embed.weight.dtype)
+    sizes = padding_mask.to(self.token_embed.weight.dtype)
+    if not torch.compiler.is_compiling() and padding_mask.all(): sizes = None
     x = self.drop(self.token_embed(ids) + self.pos_embed.weight[:ids.shape[1]])
     grid = 1, x.shape[1]        # a sequence is one row
     for block in self.blocks: x = self._run(block, x, sizes=sizes, **placed(block, grid, 0))
@@ -330,7 +384,7 @@ def forward(self:WhiteBoxEncoder,
     ids:Tensor, # `b n`, or `b 2 n` for two documents; whole numbers, 0 for padding
 )->Tensor:      # logits `b c`
     "From symbols to logits."
-    self._check_ids(ids, 'b n' if self.documents == 1 else 'b 2 n', self.max_len)
+    ids = as_ids(ids, 'b n' if self.documents == 1 else 'b 2 n', self.vocab_size, self.max_len)
     return self.forward_head(self.forward_features(ids.flatten(0, -2)))
 
 # %% ../../nbs/33b_language.ipynb #813458be
@@ -353,6 +407,7 @@ def data_cfg(cls:WhiteBoxEncoder,
     row:dict, # arguments
 )->dict:
     "What timm keeps about the data of a model."
-    return dict(num_classes=row['num_classes'], input_size=(1, 1, row['max_len']), classifier='head', first_conv=None)
+    classifier = 'head.2' if row.get('documents') == 2 else 'head'
+    return dict(num_classes=row['num_classes'], input_size=(1, 1, row['max_len']), classifier=classifier, first_conv=None)
 
 register(WhiteBoxEncoder, _lra_zoo)

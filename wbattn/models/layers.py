@@ -256,6 +256,7 @@ class TimmModel(nn.Module):
     init_std = .02                  # of linear maps and tables at the start; None: PyTorch's own
     no_decay = 'cls_token', 'pos_embed.'   # parameters whose names begin so take no weight decay
     hub_task = 'image-classification'   # the hub's word for what the model does
+    reads = 'images'                # 'text', 'sequences': ids of tokens, which timm's registry doesn't hold
     kwargs_filter = ()              # timm's words for pictures that the model doesn't take
     synonyms = {}                   # timm's word for an argument → ours
     pools = ()                      # names that `global_pool` may have
@@ -367,18 +368,6 @@ def init_weights(self:TimmModel):
         elif len(m._parameters) + len(m._buffers) > 0:
             raise ValueError(f'{type(m).__name__} ({name}) has no reset_parameters, so it can not be started anew')
     self._start_all()
-
-# %% ../../nbs/30_layers.ipynb #b5b80682
-@patch
-def _check_ids(self:TimmModel, ids, axes, longest):
-    "`ValueError` unless ids are `axes` with 1 ≤ n ≤ `longest` (None: any), within the vocabulary"
-    shape = tuple(ids.shape)
-    check_option(len(shape) == len(axes.split()) and shape[-1], 'shape of ids', shape, f'{axes} with n ≥ 1')
-    if longest is not None and shape[-1] > longest:
-        raise ValueError(f'{shape[-1]} tokens; at most {longest} can be read')
-    if ids.device.type != 'cpu' or torch.compiler.is_compiling(): return
-    wrong = ids[(ids < 0) | (ids >= self.vocab_size)]
-    if len(wrong): raise ValueError(f'ids must lie in [0, {self.vocab_size}), got {wrong[0]}')
 
 # %% ../../nbs/30_layers.ipynb #c0d2b3fd
 @patch

@@ -250,8 +250,9 @@ def data_cfg(cls:Segmenter,
     row:dict, # arguments
 )->dict:
     "What timm keeps about the data of a model."
-    size = default_cfgs[row['body']]['input_size']
-    return dict(num_classes=row['num_classes'], input_size=size, crop_pct=1., crop_mode='squash', classifier='head')
+    body = default_cfgs[row['body']]
+    pictures = {k: body[k] for k in ('input_size', 'mean', 'std')}
+    return dict(num_classes=row['num_classes'], crop_pct=1., crop_mode='squash', classifier='head') | pictures
 
 @patch
 def no_weight_decay(self:Segmenter)->set:

@@ -277,7 +277,7 @@ def init_state(self:CausalTSSA,
     device = torch.device(device or self.temp.device)
     kind = torch.float32 if device.type == 'mps' else torch.float64
     energy = torch.zeros(batch, self.num_heads, 1, self.head_dim, device=device, dtype=kind)
-    return energy, energy, energy[..., :1], 0
+    return energy, torch.zeros_like(energy), torch.zeros_like(energy[..., :1]), 0
 
 # %% ../../nbs/18_causal.ipynb #18aa000e
 @patch

@@ -303,6 +303,7 @@ def generate(
 )->Iterator:      # new tokens `b`, as they are made
     "Go on with texts; where a model's tables are full, it forgets the older half."
     check_value('n', n, whole())
+    check_option(ids.dim() == 2, 'shape of ids', tuple(ids.shape), 'b n, one row a prompt')
     if not ids.shape[1]: raise UserError("the prompt is empty; a model needs at least one token to go on from")
     rng, most, ids = torch.Generator(), model.max_seq_len or 0, ids.cpu()
     rng.seed() if seed is None else rng.manual_seed(seed)

@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
-from timm import is_model
 from torch import Tensor, nn
 from torch.amp import autocast
 from types import SimpleNamespace
@@ -28,7 +27,8 @@ from ..data import dls_args, get_dls
 from ..data.loaders import DATASETS, compare_fingerprints
 from ..look import MissingQuantity, RECORDS, RecordLayers, learning_curves, plot_history, without_attention
 from ..models import create, list_models, published, save_model
-from ..models.zoo import _shipped, build_args, check_fits
+from ..models.weights import read_config
+from ..models.zoo import _shipped, build_args, check_fits, is_model
 from ..numerics import SHARE, UserError, check_option, check_value, known, one_of
 from ..train.callbacks import LOSSES, ShardedDL, gather
 from ..train.checkpoint import (CSVLog, Checkpoint, DelayedSignals, StopOnSignal, atomic_write, check_writable,
@@ -180,8 +180,9 @@ def _contents(path):
     if path.suffix == '.safetensors':
         config, summary = path.with_name('config.json'), path.with_name('summary.json')
         if not config.is_file(): return load_file(path), {}
-        c, run = read_json(config), read_json(summary) if summary.is_file() else {}
-        made = dict(arch=c['architecture'], model_kwargs=c['model_args'], cfg=c['pretrained_cfg'])
+        run = read_json(summary) if summary.is_file() else {}
+        arch, args, cfg = read_config(path.parent)
+        made = dict(arch=arch, model_kwargs=args, cfg=cfg)
         _check_kinds(run | made)
         return load_file(path), run | made
     try:

@@ -37,7 +37,9 @@ from timm.optim import create_optimizer_v2, get_optimizer_info, param_groups_lay
 from ..cores import cpu_threads, default_threads
 from ..numerics import known
 from ..data import Task, task_of
-from ..models import check_weights, create, fit_positions
+from ..models import create
+from ..models.transformer import fit_positions
+from ..models.weights import check_weights
 from ..models.maps import Segmenter
 from ..models.zoo import check_fits
 from .callbacks import (LOSSES, METRICS, Amp, Distributed, EMAMetric, SampleLoss, SampleMean,
