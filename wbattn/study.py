@@ -14,7 +14,7 @@ from scipy.stats import t as student_t
 from typing import Callable, NamedTuple
 from fastai.callback.core import Callback
 from fastai.torch_core import set_seed
-from .look import layer_rates, operators, without_attention
+from .look import MissingQuantity, layer_rates, operators, without_attention
 from .numerics import known
 from .run import train_run
 from .run.runs import as_given, predictions
@@ -140,8 +140,10 @@ class _Measure(Callback):
         a, b = (predictions(model, test)['top'][:, 0] for _ in range(2))
         with without_attention(model): off = predictions(model, test)
         off_right = int((off['top'][:, 0] == off['y']).sum())
-        rates = layer_rates(model, x, what=['R', 'Rc'], after=False)
-        rates |= layer_rates(model, x, what=['objective'], where='stream')
+        rates = {}
+        with contextlib.suppress(MissingQuantity):                              # of a model without attention
+            rates = layer_rates(model, x, what=['R', 'Rc'], after=False)
+            rates |= layer_rates(model, x, what=['objective'], where='stream')
         counts = [(o.calls, o.failures) for o in operators(model) if hasattr(o, 'failures')]
         self.found = {k: json.dumps(np.round(v, 4).tolist()) for k, v in rates.items()}
         self.found |= dict(changed=int((a != b).sum()), off_right=off_right)

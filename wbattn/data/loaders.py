@@ -314,7 +314,8 @@ class Loaders(DataLoaders):
         **kwargs           # of the loader: bs, num_workers
     ):                     # a loader
         "A loader of other items, treated as those for validation are."
-        if not isinstance(self.valid_ds, Labelled):
+        kind = Labelled if with_labels else Datasets          # masks have no labels to be given
+        if not isinstance(self.valid_ds, kind):
             raise ValueError(f"{self.task.unit} can't be tested or predicted one by one; make loaders of what is new")
         if not with_labels:
             inputs = [o[0] if isinstance(o, tuple) else o for o in test_items]

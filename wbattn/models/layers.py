@@ -167,9 +167,13 @@ class LearnedPositions(nn.Module):
 @patch
 def _source_grid(self:LearnedPositions, rows, stored, recorded):
     "Rows and columns of a table of so many places: as stored beside it, as recorded elsewhere, or a square"
-    if stored is not None: return tuple(stored.tolist())
+    if stored is not None:
+        grid = tuple(stored.tolist())
+        check_option(math.prod(grid) == rows, 'grid_size', grid, f'rows and columns of {rows} places')
+        return grid
     if recorded is not None and math.prod(recorded) == rows: return tuple(recorded)
     side = math.isqrt(rows)
+    if side*side != rows == math.prod(self.grid): return self.grid     # no square, and as many places as here
     check_option(side*side == rows, 'rows of a table of positions', rows, 'a square, or a grid_size beside the table')
     return side, side
 

@@ -180,7 +180,9 @@ class Segmenter(TimmModel):
         **kwargs,            # of a body that is named
     ):
         if isinstance(body, str): body = create(body, **kwargs)
-        elif kwargs: raise TypeError(f'a body that is given takes no arguments, got {[*kwargs]}')
+        else:
+            kwargs.pop('in_chans', None)         # timm adds it to every model that reads pictures
+            if kwargs: raise TypeError(f'a body that is given takes no arguments, got {[*kwargs]}')
         if not hasattr(body, 'forward_intermediates'):
             raise ValueError(f"{type(body).__name__} can be no body: it has not timm's forward_intermediates")
         check_size('num_classes', num_classes)

@@ -86,6 +86,8 @@ def evaluation_dls(
     if data is None:
         raise UserError(f"{str(model.path)!r} doesn't say what it was trained on; name a data set with data")
     config, takes = resolve_model_data_config(model), dls_args(data)
+    for k in ('mean', 'std'):
+        if len(config[k]) == 1: config[k] = config[k][0]        # of grey pictures: a number, which any data set takes
     size = config.pop('input_size')[1:]
     if data == run.get('data'): config = run['recipe']['data'] | run['given']
     config = {k: v for k, v in (config | dict(img_size=size)).items() if k in takes}

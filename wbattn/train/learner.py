@@ -317,7 +317,7 @@ def load_weights(
     if foreign: raise ValueError(f"weights of another model; no tensors: {foreign[:8]}")
     body, own = getattr(model, 'body', model), model.state_dict()
     if hasattr(body, 'pos_embed'): state = fit_positions(state, body)
-    if isinstance(model, Segmenter) and 'head.classes' not in state:
+    if body is not model and 'head.classes' not in state:           # a classifier's, for the body of a segmenter
         state = {f'body.{k}': v for k, v in state.items() if f'body.{k}' in own}
     head = f"{getattr(model, 'pretrained_cfg', {}).get('classifier', 'head')}."
     given, own = ({k: v.shape for k, v in o.items() if k.startswith(head)} for o in (state, own))
