@@ -10,7 +10,7 @@ from typing import Callable
 import torch
 from torch import Tensor, nn
 from ..numerics import check_tokens
-from .layers import Block, TimmModel
+from .layers import Block, TimmModel, placed
 from .transformer import _block_halves
 from .zoo import register
 
@@ -19,7 +19,6 @@ class WhiteBoxSets(TimmModel):
     "Token sets to classes: a linear embedding, a class token, blocks around any operator, a linear head."
     init_std = None                                        # PyTorch's own start
     kwargs_filter = 'global_pool', 'in_chans', 'img_size'
-    synonyms = {}
     def __init__(self,
         attn:str|Callable='tssa',    # operator: a name in `attn_layers`, or a constructor
         mlp:str|Callable|None='mlp', # second half of a block: a name in `mlp_layers`, or a constructor
@@ -32,7 +31,7 @@ class WhiteBoxSets(TimmModel):
     ):
         super().__init__(embed_dim, num_heads, depth=depth, in_features=in_features, num_classes=num_classes)
         if attn == 'dmsa': kwargs.setdefault('rope', False)
-        if attn == 'cbsa': kwargs = dict(side=2, num_prefix_tokens=1) | kwargs
+        if attn == 'cbsa': kwargs.setdefault('side', 2)
         self.token_embed = nn.Linear(in_features, embed_dim)
         self.cls_token = nn.Parameter(nn.init.trunc_normal_(torch.empty(1, 1, embed_dim), std=.02))
         halves = _block_halves(attn, mlp, embed_dim, num_heads, kwargs)
@@ -49,7 +48,8 @@ class WhiteBoxSets(TimmModel):
         check_tokens(x, self.in_features)
         cls_token = self.cls_token.expand(len(x), -1, -1)
         x = torch.cat([cls_token, self.token_embed(x)], 1)
-        for block in self.blocks: x = self._run(block, x)
+        grid = 1, x.shape[1] - 1    # a set is one row
+        for block in self.blocks: x = self._run(block, x, **placed(block, grid, 1))
         return self.norm(x)
 
     def forward_head(self,
