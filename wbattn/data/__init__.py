@@ -25,6 +25,7 @@ from wbattn.data.loaders import (DATASETS, Loaders, Task, array_dls, compare_fin
 from wbattn.data.scenes import (DIGITS_MEAN, DIGITS_STD, Scenes, digits_arrays, digits_dls, scenes,
     scenes_dls)
 from .sequences import byte_rows, imdb_dls, listops_dls, pathfinder_dls, sequence_dls, sequence_options
+from .subspaces import subspaces_dls
 from .text import decode_text, text_dls
 
 # %% ../../nbs/49_datasets.ipynb #ede925fc

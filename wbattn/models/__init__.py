@@ -8,6 +8,7 @@ __all__ = ['WhiteBoxTransformer', 'WhiteBoxGPT', 'WhiteBoxEncoder', 'Segmenter',
 
 # %% ../../nbs/37a_registered.ipynb #37aa0004
 from .language import WhiteBoxEncoder, WhiteBoxGPT
+from .sets import WhiteBoxSets
 from .maps import Segmenter
 from .transformer import WhiteBoxTransformer
 from .weights import load_model, published, save_model

@@ -376,7 +376,7 @@ def make_model(
     device='cpu', # where that will be
 )->nn.Module:
     "A model that fits the data, or a `ValueError`."
-    reads = dict(wb_gpt='text', wb_lra='sequences', wb_seg='masks').get(name[:6], 'images')
+    reads = dict(wb_gpt='text', wb_lra='sequences', wb_set='sets', wb_seg='masks').get(name[:6], 'images')
     if reads == 'images' and task.kind == 'masks':
         name, kwargs, reads = 'wb_segmenter', dict(body=name) | kwargs, 'masks'
     if reads != task.kind: raise ValueError(f"{name} reads {reads}, not {task.kind}")

@@ -230,6 +230,8 @@ for _names, _arch, _epochs, _bs, _warmup, _wd, _lr in ( # tasks (a second: its s
     MAIN_ARCH |= dict.fromkeys(_names.split(), f'wb_lra_{_arch}')
 add_recipe('listops', "ToST, Table 7", sched='inverse_sqrt')
 add_recipe('lra/wb_lra_small', "ours", 'lra', lr=1e-3, wd=0.01, epochs=10, bs=32, warmup=0.1, sched='linear', threads=1)
+add_recipe('subspaces', "ours", epochs=10, bs=32, lr=3e-3, wd=0.01, smoothing=0., threads=1)
+MAIN_ARCH['subspaces'] = 'wb_sets_tiny'
 RECIPES |= {f'{_name}/wb_lra_small': RECIPES['lra/wb_lra_small'] for _name in MAIN_ARCH if 'wb_lra' in MAIN_ARCH[_name]}
 
 # %% ../../nbs/50_recipes.ipynb #909a9463
