@@ -167,13 +167,13 @@ class LearnedPositions(nn.Module):
 @patch
 def _source_grid(self:LearnedPositions, rows, stored, recorded):
     "Rows and columns of a table of so many places: as stored beside it, as recorded elsewhere, or a square"
-    if stored is not None:
+    if stored is not None and not stored.is_meta:             # shapes without numbers say no grid
         grid = tuple(stored.tolist())
         check_option(math.prod(grid) == rows, 'grid_size', grid, f'rows and columns of {rows} places')
         return grid
     if recorded is not None and math.prod(recorded) == rows: return tuple(recorded)
+    if stored is not None and rows == math.prod(self.grid): return self.grid
     side = math.isqrt(rows)
-    if side*side != rows == math.prod(self.grid): return self.grid     # no square, and as many places as here
     check_option(side*side == rows, 'rows of a table of positions', rows, 'a square, or a grid_size beside the table')
     return side, side
 
@@ -260,7 +260,7 @@ class TimmModel(nn.Module):
     init_std = .02                  # of linear maps and tables at the start; None: PyTorch's own
     no_decay = 'cls_token', 'pos_embed.'   # parameters whose names begin so take no weight decay
     hub_task = 'image-classification'   # the hub's word for what the model does
-    reads = 'images'                # 'text', 'sequences': ids of tokens, which timm's registry doesn't hold
+    reads = 'images'                # 'text', 'sequences' (ids of tokens), 'sets' (vectors): timm's registry holds none of these
     kwargs_filter = ()              # timm's words for pictures that the model doesn't take
     synonyms = {}                   # timm's word for an argument → ours
     pools = ()                      # names that `global_pool` may have

@@ -17,6 +17,7 @@ from .zoo import register
 # %% ../../nbs/33c_sets.ipynb #60a10f03
 class WhiteBoxSets(TimmModel):
     "Token sets to classes: a linear embedding, a class token, blocks around any operator, a linear head."
+    reads = 'sets'                                         # of token vectors
     init_std = None                                        # PyTorch's own start
     kwargs_filter = 'global_pool', 'in_chans', 'img_size'
     def __init__(self,

@@ -18,7 +18,7 @@ from timm.utils import unwrap_model
 from torch import nn
 from .transformer import WhiteBoxTransformer
 from .zoo import build_args, create
-from ..numerics import known
+from ..numerics import UserError, known
 
 # %% ../../nbs/34_weights.ipynb #18936f3a
 def check_weights(
@@ -117,6 +117,10 @@ def read_config(
     path:str|Path, # directory written by save_model
 )->tuple:          # name, arguments, timm's pretrained cfg
     "What a directory of weights says of its model."
+    written = json.loads(Path(path, 'config.json').read_text(encoding='utf-8'))
+    for k, kind in dict(architecture=str, model_args=dict).items():
+        if k in written and not isinstance(written[k], kind):
+            raise UserError(f"{k} in config.json is {written[k]!r:.40}; expected a {kind.__name__}")
     cfg, arch, args = load_model_config_from_path(path)
     wrong = sorted(_starts & args.keys())
     if wrong: raise ValueError(f"config.json in {str(path)!r} asks for other weights: {', '.join(wrong)}")

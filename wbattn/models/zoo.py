@@ -144,7 +144,7 @@ def _arguments(cls, row, kwargs):
         if name in kwargs and name not in cls.synonyms: raise TypeError(f'{cls.__name__} takes no argument {name!r}')
     given = {cls.synonyms.get(k, k): v for k, v in kwargs.items()}
     for theirs, ours in cls.synonyms.items():
-        if theirs in kwargs and ours in kwargs: raise TypeError(f'{theirs} and {ours} are the same argument; give one')
+        if theirs in kwargs and ours in kwargs and kwargs[theirs] != kwargs[ours]: raise TypeError(f'{theirs} and {ours} are the same argument; give one')
     args = {k: v for k, v in row.items() if k not in ('op', 'data')}
     if given.get('attn', row.get('attn')) == row.get('attn'): args |= row.get('op', {})
     args |= given
@@ -199,7 +199,7 @@ def register(
     for name, row in rows.items():
         make = _entrypoint(cls, name, row)
         default_cfgs[name] = dict(url='') | cls.data_cfg(row) | _shipped(name)
-        if cls.reads in ('text', 'sequences'):
+        if cls.reads not in ('images', 'masks'):
             text_models[name] = make
             continue
         setattr(sys.modules[__name__], name, make)

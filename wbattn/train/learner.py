@@ -40,7 +40,6 @@ from ..data import Task, task_of
 from ..models import create
 from ..models.transformer import fit_positions
 from ..models.weights import check_weights
-from ..models.maps import Segmenter
 from ..models.zoo import check_fits
 from .callbacks import (LOSSES, METRICS, Amp, Distributed, EMAMetric, SampleLoss, SampleMean,
     Speed, StopOnNonFinite, gather, head_input, recipe_cbs)
@@ -494,7 +493,8 @@ def wb_learner(
     if task.targets == 'classes': loss_func = loss_func or _loss_of(recipe, task)
     else: loss_func = _loss_of_block(dls, recipe, task, loss_func)
     if metrics is None: metrics = [METRICS[k](dls) for k in task.metrics]
-    size = dict(bs=dls.train.bs, device=dls.device or 'cpu')
+    bs = getattr(dls.train, 'bs', None) or getattr(dls.train, 'batch_size', None) or 1      # fastai's loader, or PyTorch's
+    size = dict(bs=bs, device=getattr(dls.train, 'device', None) or 'cpu')
     if named: model = make_model(arch, task, recipe.model | model_kwargs, weights, **size)
     else: model = _given_model(arch, task, name, weights, model_kwargs)
     own = _optimizer_args(recipe, opt_func, splitter)
