@@ -172,7 +172,7 @@ def embed(self:WhiteBoxTransformer,
     if isinstance(self.pos_embed, LearnedPositions): x = x + self.pos_embed(grid).to(x.dtype)
     elif self.pos_embed is not None:
         rows, columns = grid
-        pos = self.pos_embed(1, rows, columns).flatten(2).mT.to(x.dtype)      # `1 n d`
+        pos = self.pos_embed(1, rows, columns).flatten(2).transpose(1, 2).to(x.dtype)   # `1 n d`; ONNX has no mT
         x = x + nn.functional.pad(pos, (0, 0, int(self.cls_first), 0))
     return x, grid
 

@@ -351,7 +351,7 @@ def forward(self:ODL,
 )->Tensor:     # what the block adds to them `... d`
     "D₁ times the non-negative codes of each token."
     codes = F.relu(self.step*(x @ self.D - self.lam))
-    return ista_step(codes, x, self.D, self.step, self.lam) @ self.D1.mT
+    return ista_step(codes, x, self.D, self.step, self.lam) @ self.D1.transpose(0, 1)
 
 # %% ../../nbs/18_causal.ipynb #18aa0009
 def _refuse_sizes(sizes):

@@ -58,7 +58,7 @@ def grid_pool(
 # %% ../../nbs/17_cbsa.ipynb #1fa3fbdb
 def _read(Q, w, sizes):
     "What each representative reads of each row together, and of one token of the row: `b h m n` both"
-    logits = Q @ w.mT * w.shape[-1]**-0.5
+    logits = Q @ w.transpose(-2, -1) * w.shape[-1]**-0.5        # ONNX has no mT
     log_s = log_sizes(sizes, w)
     if log_s is None:
         together = logits.softmax(-1)
@@ -81,11 +81,11 @@ def contract_and_broadcast(
     check_option(fit, 'shapes', (w.shape, pool.shape), 'codes b h n p and weights n m or b n m')
     with no_autocast(w):
         codes = widen(w)
-        Q = (pool if pool.dim() == 2 else pool[:, None]).to(codes.dtype).mT @ codes
+        Q = (pool if pool.dim() == 2 else pool[:, None]).to(codes.dtype).transpose(-2, -1) @ codes
         together, each = _read(Q, codes, sizes)
         Q = Q + step_rep*(together @ codes)
-        Q = (Q @ Q.mT * w.shape[-1]**-0.5).softmax(-1) @ Q
-        return (step_x*(each.mT @ Q)).to(w.dtype)
+        Q = (Q @ Q.transpose(-2, -1) * w.shape[-1]**-0.5).softmax(-1) @ Q
+        return (step_x*(each.transpose(-2, -1) @ Q)).to(w.dtype)
 
 # %% ../../nbs/17_cbsa.ipynb #85321732
 class CBSA(ProjectedAttention):
