@@ -35,10 +35,14 @@ class WhiteBoxSets(TimmModel):
         if attn == 'cbsa': kwargs.setdefault('side', 2)
         self.token_embed = nn.Linear(in_features, embed_dim)
         self.cls_token = nn.Parameter(nn.init.trunc_normal_(torch.empty(1, 1, embed_dim), std=.02))
-        halves = _block_halves(attn, mlp, embed_dim, num_heads, kwargs)
-        self.blocks = nn.ModuleList([Block(embed_dim, **halves(i)) for i in range(depth)])
+        self._halves = _block_halves(attn, mlp, embed_dim, num_heads, kwargs)       # `init_weights` makes them anew
+        self.blocks = nn.ModuleList([Block(embed_dim, **self._halves(i)) for i in range(depth)])
         self.norm = nn.LayerNorm(embed_dim, eps=1e-6)
         self.head = self._make_head(num_classes)
+
+    def _start_all(self):
+        super()._start_all()
+        nn.init.trunc_normal_(self.cls_token, std=.02)
 
     def _make_head(self, num_classes): return nn.Linear(self.embed_dim, num_classes) if num_classes else nn.Identity()
 
