@@ -226,16 +226,6 @@ def _class_numbers(y):
                         "expected one whole number for each input")
     return torch.as_tensor(y.astype(np.int64))
 
-def _class_numbers(y):
-    "Labels `n` as whole numbers, or an error where a cast would change them."
-    y = np.asarray(y)
-    whole_floats = y.dtype.kind == 'f' and np.isfinite(y).all() and (y == y.round()).all()
-    right = y.ndim == 1 and (y.dtype.kind in 'biu' or whole_floats)
-    if len(y) and not right:
-        raise UserError(f"labels of type {y.dtype} and shape {y.shape}, such as {y.ravel()[:3].tolist()}; "
-                        "expected one whole number for each input")
-    return torch.as_tensor(y.astype(np.int64))
-
 def labelled(
     x,          # inputs: a tensor, or an array of anything
     tfm,        # what is done to one of them: a Transform, or several; None: nothing
