@@ -10,7 +10,7 @@ from timm.data import ImageNetInfo
 from torch import Tensor, nn
 from wbattn import DMSA, ECAttention, MSSA, TSSA, compression_operators, expansion_operator
 from wbattn.data import digits_dls
-from wbattn.numerics import known
+from wbattn.numerics import check_choice
 from wbattn.models import create
 
 def tiny_image(
@@ -112,7 +112,7 @@ def write_tiny(
     seed=0           # of the images
 )->Path:             # `root`
     "A tiny generated copy of a data set, in its true format on disk."
-    known(name, _formats, "no tiny copy of")
+    check_choice(name, _formats, "no tiny copy of")
     (write, fixed, parts), root = _formats[name], Path(root)
     if fixed and classes not in (None, fixed): raise ValueError(f"classes={classes}; {name} has {fixed}")
     if root.is_dir() and any(root.iterdir()): raise FileExistsError(f"{str(root)!r} is not empty")

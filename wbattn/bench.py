@@ -18,7 +18,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ProfilerActivity, profile
 from . import forms
 from .models.transformer import attn_layers
-from .numerics import UserError, check_option, check_value, known, one_of, whole
+from .numerics import UserError, require, check_value, check_choice, choice_of, int_range
 from .ops.attention import MSSA, SoftmaxAttention, XCA
 from .ops.cbsa import CBSA
 from .ops.dmsa import DMSA
@@ -108,7 +108,7 @@ class InForm(nn.Module):
         form:str,        # a name of `FORMS`
     ):
         super().__init__()
-        known(form, FORMS, "unknown form")
+        check_choice(form, FORMS, "unknown form")
         self.layer, self.form = layer, FORMS[form]
         if form == 'compiled': layer.compile(fullgraph=True, dynamic=False)
 
@@ -132,14 +132,14 @@ def _save_table(table, path, device):
 def _sizes(name, text):
     "Whole numbers, with commas between them."
     for word in text.split(','):
-        check_option(word.strip().isdecimal(), name, text, "whole numbers with commas between them")
-        check_value(name, int(word), whole())
+        require(word.strip().isdecimal(), name, text, "whole numbers with commas between them")
+        check_value(name, int(word), int_range())
     return [int(word) for word in text.split(',')]
 
 def _check_place(path):
     "An error before the measurement, if its table can't be written."
     folder = Path(path).absolute().parent
-    check_option(folder.is_dir() and os.access(folder, os.W_OK), 'out', str(path), "a file in a folder that can be written to")
+    require(folder.is_dir() and os.access(folder, os.W_OK), 'out', str(path), "a file in a folder that can be written to")
 
 def _device(name):
     "Where to measure; None: on a GPU if there is one."
@@ -155,9 +155,9 @@ def run_bench(
 )->pd.DataFrame:     # time and memory
     "Measure every layer in every form at every size, and print the tables."
     ops, forms, layers_of = o.ops.split(','), o.forms.split(','), attn_layers | LAYERS
-    for op in ops: known(op, layers_of, 'unknown operator')
-    for form in forms: known(form, FORMS, 'unknown form')
-    check_value('dtype', o.dtype, one_of('float32', 'bfloat16', 'float64', 'float16'))
+    for op in ops: check_choice(op, layers_of, 'unknown operator')
+    for form in forms: check_choice(form, FORMS, 'unknown form')
+    check_value('dtype', o.dtype, choice_of('float32', 'bfloat16', 'float64', 'float16'))
     dims, ns = _sizes('dim', o.dim), _sizes('n', o.n)
     if o.out: _check_place(o.out)
     device, tables = _device(o.device), []

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 import torch
 from torch import nn
-from .numerics import UserError, check_option
+from .numerics import UserError, require
 
 # %% ../nbs/06_cores.ipynb #06c0r007
 def _quota(
@@ -40,7 +40,7 @@ def check_processes():
     "`UserError` where the environment contradicts itself about the processes of a run."
     said = {name: os.environ[name] for name in ('WORLD_SIZE', 'RANK', 'LOCAL_RANK') if name in os.environ}
     for name, value in said.items():
-        check_option(value.isdecimal(), name, value, "a whole number in the environment, as torchrun sets it")
+        require(value.isdecimal(), name, value, "a whole number in the environment, as torchrun sets it")
     processes, rank = int(said.get('WORLD_SIZE', 1)), int(said.get('RANK', 0))
     if rank >= max(1, processes):
         raise UserError(f"RANK={rank} in the environment, but there are {processes} processes (WORLD_SIZE); "

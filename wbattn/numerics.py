@@ -126,7 +126,7 @@ class UserError(ValueError):
     "A wrong argument, option or file, said in words that a user understands: a command prints them in one line."
 
 # %% ../nbs/04_numerics.ipynb #9840a434
-def check_option(
+def require(
     ok,    # does the value make sense?
     name,  # of the option
     value, # that was given
@@ -145,10 +145,10 @@ def check_value(
     right, words = rule
     try: ok = right(value)
     except (TypeError, ValueError, OverflowError, LookupError, AttributeError): ok = False
-    check_option(ok, name, value, words)
+    require(ok, name, value, words)
 
 # %% ../nbs/04_numerics.ipynb #19cad3dc
-def whole(
+def int_range(
     least=1,         # smallest number
     most=math.inf,   # largest number
 )->tuple:            # test of a value, and what it expects
@@ -157,7 +157,7 @@ def whole(
     return lambda v: is_int(v) and least <= v <= most, words
 
 # %% ../nbs/04_numerics.ipynb #9c5839fd
-def one_of(
+def choice_of(
     *values,  # what there is to choose from
 )->tuple:     # test of a value, and what it expects
     "These values are right, and no other."
@@ -178,7 +178,7 @@ def nearest(
     names = list(names)
     return ', '.join(difflib.get_close_matches(str(name), names, cutoff=0.4) or names[:8])
 
-def known(
+def check_choice(
     name,  # what was asked for
     names, # what there is
     what,  # how the error begins, such as "unknown data set"
@@ -230,7 +230,7 @@ def check_types(
     for name, value in arguments.items():
         if name not in params or params[name].annotation is inspect.Parameter.empty: continue
         kind = params[name].annotation
-        check_option(_is_a(value, kind), name, value, _kind_words(kind))
+        require(_is_a(value, kind), name, value, _kind_words(kind))
 
 # %% ../nbs/04_numerics.ipynb #19721212
 def shift_right(

@@ -15,9 +15,9 @@ from typing import Callable, NamedTuple
 from fastai.callback.core import Callback
 from fastai.torch_core import set_seed
 from .look import MissingQuantity, layer_rates, operators, without_attention
-from .numerics import known
+from .numerics import check_choice
 from .run import train_run
-from .run.runs import as_given, predictions
+from .run.runs import explicit_options, predictions
 from .train.callbacks import NonFiniteError
 from .train.checkpoint import atomic_write
 from .train.recipes import Recipe, get_recipe
@@ -178,7 +178,7 @@ def read_results(
 def _train(o, spec, recipe, seed, folder):
     "Train one variant once: a row of the file."
     measure, numbers = _Measure(seed), {k: v for k, v in vars(recipe).items() if k not in ('model', 'data', 'source')}
-    given, model = as_given(o, ('data', 'data_dir', 'download', 'device')), recipe.model | spec['model']
+    given, model = explicit_options(o, ('data', 'data_dir', 'download', 'device')), recipe.model | spec['model']
     if o.import_: given['import_'] = o.import_
     try:
         with contextlib.redirect_stdout(io.StringIO()):
@@ -289,7 +289,7 @@ def run_experiment(
 ):     # the results, see read_results; nothing for "list"
     "List the studies, or run one and print what came of it."
     if o.name == 'list': return print('\n'.join(f'{name:16} {s.question}\n{"":16} {s.paper}' for name, s in STUDIES.items()))
-    known(o.name, STUDIES, "unknown study")
+    check_choice(o.name, STUDIES, "unknown study")
     study, path = STUDIES[o.name], Path(o.out or f'experiments/{o.data}/{o.name}.csv')
     _run(o, study, path)
     df = read_results(path)

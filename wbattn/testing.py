@@ -140,7 +140,7 @@ def _refuses_sizes(op, x):
 # %% ../nbs/01_testing.ipynb #2fff41da
 def _merging(op, x, takes_sizes):
     n, slot, rows, tokens = x.shape[1], _slots(x), {}, {}
-    brings = getattr(op, 'token_kwargs', lambda t: {})(_copied(x, slot))
+    brings = getattr(op, 'merge_kwargs', lambda t: {})(_copied(x, slot))
     for name, (v, how) in brings.items():
         v = v.expand(len(x), *v.shape)
         if how == 'sum': rows[name], tokens[name] = F.one_hot(slot, n).to(v).mT @ v, v
@@ -152,7 +152,7 @@ def _padding(op, x, takes_sizes):
     t, sizes, rows = x.clone().requires_grad_(), x.new_ones(x.shape[:2]), {}
     sizes[1] = 0
     if not takes_sizes:
-        brings = getattr(op, 'token_kwargs', lambda t: {})(x)
+        brings = getattr(op, 'merge_kwargs', lambda t: {})(x)
         rows = {name: v.expand(len(x), *v.shape) for name, (v, _) in brings.items()}
         if not rows: return
     y = op(t, sizes=sizes, **rows)
@@ -174,7 +174,7 @@ def _membership(op, x):
 # %% ../nbs/01_testing.ipynb #09695c9e
 def _objective(op, x):
     r = op.objective(x)
-    assert op.sense in ((0,) if r is None else (-1, 1)), f'sense is {op.sense}'
+    assert op.direction in ((0,) if r is None else (-1, 1)), f'direction is {op.direction}'
     if r is None: return
     _agree(_alone(op.objective), op.objective, x, msg='not one finite number for each sample:')
     zero, small = op.objective(0*x), op.objective(0.01*x)
@@ -203,11 +203,11 @@ def _change(op, x):
     after = op.objective(z*x.norm()/z.norm()).sum()
     return ((after - before)/before.abs()).item()/1e-3
 
-def _sense(op, x):
+def _direction(op, x):
     op, t = _tied(op), _noise(x.new_empty(24, *x.shape[1:]))
     clearest = max((_change(op, s*t) for s in (0.1, 1.)), key=abs)
-    assert abs(clearest) < 0.05 or clearest*op.sense > 0, \
-        f'sense is {op.sense}, but the steps go the other way (relative change {clearest:.2f} times the step)'
+    assert abs(clearest) < 0.05 or clearest*op.direction > 0, \
+        f'direction is {op.direction}, but the steps go the other way (relative change {clearest:.2f} times the step)'
 
 # %% ../nbs/01_testing.ipynb #f9b2bdb7
 def _relative(a, b):
@@ -357,7 +357,7 @@ def check_operator(
         'membership': _membership, 'sizes': _sizes if takes_sizes else _refuses_sizes,
         'merging': partial(_merging, takes_sizes=takes_sizes),
         'padding': partial(_padding, takes_sizes=takes_sizes),
-        'objective': _objective, 'sense': op.sense and _sense,
+        'objective': _objective, 'direction': op.direction and _direction,
         'seeds': _seeds, 'scales': _every_scale, 'gradients': _gradients, 'maps': _maps,
         'derivative': derivative and _derivative,
         'state dict': partial(_state, fresh=fresh), 'autocast': _autocast, 'half precision': _half,

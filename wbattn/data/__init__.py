@@ -17,7 +17,7 @@ from timm.data import ImageNetInfo, RealLabelsImagenet
 from PIL import Image
 from unittest.mock import patch as replaced
 from fastai.data.core import DataLoaders, Datasets
-from ..numerics import UserError, check_option, check_types, known, nearest
+from ..numerics import UserError, require, check_types, check_choice, nearest
 from .images import (AUGMENTS, UnreadableImage, check_files, find_files, find_pictures, hold_out, image_dls, mask_dls,
     read_image, read_mask)
 from wbattn.data.loaders import (DATASETS, Loaders, Task, array_dls, compare_fingerprints, dataset, in_words, mask_task, say,
@@ -204,7 +204,7 @@ def _train_on(parts, which):
     "Parts with those to train on, joined by +, as the first"
     joined = which.split('+')
     right = set(joined) <= set(parts) and len(set(joined)) == len(joined)
-    check_option(right, 'train_on', which, f"of {', '.join(parts)}, or several of them joined by +")
+    require(right, 'train_on', which, f"of {', '.join(parts)}, or several of them joined by +")
     together = tuple(np.concatenate(o) for o in zip(*(parts[part] for part in joined)))
     return {which: together} | {k: v for k, v in parts.items() if k not in joined}
 
@@ -305,7 +305,7 @@ def dls_args(
     name # a key of `DATASETS`
 )->list: # of names
     "Options that a data set takes."
-    known(name, DATASETS, "unknown data set")
+    check_choice(name, DATASETS, "unknown data set")
     return list(DATASETS[name].options)
 
 def get_dls(

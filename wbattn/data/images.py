@@ -31,7 +31,7 @@ from timm.data.auto_augment import NAME_TO_OP, posterize
 from timm.data.random_erasing import RandomErasing
 from timm.layers import to_2tuple, to_3tuple
 from torchvision.datasets.folder import IMG_EXTENSIONS
-from ..numerics import SHARE, UserError, check_option, check_types, check_value, known, one_of, whole
+from ..numerics import SHARE, UserError, require, check_types, check_value, check_choice, choice_of, int_range
 from .loaders import (Loaders, as_loaders, content_hash, in_words, labelled, mask_task, names_below, picture_task,
     say, split_by_name, stratified_split)
 
@@ -195,10 +195,10 @@ class Augment:
 
 _share = (lambda v: 0 <= v <= 1), "a share from 0 to 1"
 _rules = dict(
-    color_jitter=((lambda v: 0 <= v < np.inf), "a number of at least 0"), crop=one_of('rrc', 'pad', 'none'),
-    crop_mode=one_of('center', 'squash', 'border'), crop_pct=SHARE, hflip=_share,
+    color_jitter=((lambda v: 0 <= v < np.inf), "a number of at least 0"), crop=choice_of('rrc', 'pad', 'none'),
+    crop_mode=choice_of('center', 'squash', 'border'), crop_pct=SHARE, hflip=_share,
     scale=((lambda v: 0 < v[0] <= v[1]), "two positive numbers, the smaller first"), reprob=_share,
-    repeated_aug=whole(1, 100), interpolation=one_of('bilinear', 'bicubic'))
+    repeated_aug=int_range(1, 100), interpolation=choice_of('bilinear', 'bicubic'))
 
 # %% ../../nbs/41_images.ipynb #07d6d893
 def _posterize(img, bits_to_keep, **kwargs):
@@ -319,12 +319,12 @@ def image_dls(
     check_types(image_dls, dict(img_size=img_size, valid_pct=valid_pct, augment=augment, mean=mean, std=std,
                                 download=download, verify=verify, data_dir=data_dir, train_on=train_on))
     size = to_2tuple(img_size)
-    check_option(min(size) >= 1, 'img_size', img_size, "a number of pixels, or two")
-    check_option(std is None or np.min(std) > 0, 'std', std, "a positive number, or one of each channel")
-    check_option(not valid_pct or 0 < valid_pct < 1, 'valid_pct', valid_pct, "0, or a share below 1")
+    require(min(size) >= 1, 'img_size', img_size, "a number of pixels, or two")
+    require(std is None or np.min(std) > 0, 'std', std, "a positive number, or one of each channel")
+    require(not valid_pct or 0 < valid_pct < 1, 'valid_pct', valid_pct, "0, or a share below 1")
     small = max(size) < 96
     augment = augment or ('light' if small else 'finetune')
-    known(augment, AUGMENTS, "unknown augment")
+    check_choice(augment, AUGMENTS, "unknown augment")
     aug = replace(AUGMENTS[augment], **kwargs)
     usual = own if own and small else (IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD)
     mean, std = (to_3tuple(u if given is None else given) for u, given in zip(usual, (mean, std)))
@@ -385,10 +385,10 @@ def check_mask(
     if not Path(mask).is_file(): raise FileNotFoundError(f"no mask {str(mask)!r} for the picture {str(picture)!r}")
     numbers, size = np.asarray(read_mask(mask)), _upright_size(picture)
     name, found = name or Path(mask).name, numbers.shape[::-1]
-    check_option(found == size, f'size of mask {name!r}', found, f"its picture's, {size}")
+    require(found == size, f'size of mask {name!r}', found, f"its picture's, {size}")
     most = numbers.max(initial=0, where=numbers != ignore) if ignore is not None else numbers.max()
     hint = ", or ignore=255 for pixels of no class" if most == 255 else ''
-    check_option(most < classes, f'class in mask {name!r}', int(most), f'0 to {classes - 1}{hint}')
+    require(most < classes, f'class in mask {name!r}', int(most), f'0 to {classes - 1}{hint}')
 
 # %% ../../nbs/41_images.ipynb #f33ef0bc
 def _read_picture(o): return PILImage(read_image(o))
@@ -452,9 +452,9 @@ def mask_dls(
 )->Loaders:          # batches (pictures `b 3 h w`, masks `b h w`)
     "Pictures and masks from a folder; every mask is checked."
     check_types(mask_dls, dict(img_size=img_size, valid_pct=valid_pct, hflip=hflip, ignore=ignore))
-    check_option(0 < valid_pct < 1, 'valid_pct', valid_pct, "a share between 0 and 1")
+    require(0 < valid_pct < 1, 'valid_pct', valid_pct, "a share between 0 and 1")
     check_value('hflip', hflip, _share)
-    check_option(len(set(codes)) == len(codes) > 1, 'codes', list(codes), "two names or more, all different")
+    require(len(set(codes)) == len(codes) > 1, 'codes', list(codes), "two names or more, all different")
     root = Path(path)
     masks, found = _masked_files(root)
     names = list(masks)

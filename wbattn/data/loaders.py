@@ -23,7 +23,7 @@ from fastai.data.transforms import Categorize, Normalize, get_c
 from fastai.torch_core import (TensorCategory, TensorImage, TensorImageBW, TensorMultiCategory, default_device,
     display_df, num_distrib, rank_distrib)
 import fastai.vision.data, fastai.vision.learner  # noqa: F401, how fastai draws images and results
-from ..numerics import UserError, check_option, check_types, check_value, whole
+from ..numerics import UserError, require, check_types, check_value, int_range
 
 # %% ../../nbs/40_loaders.ipynb #edbc33d5
 @dataclass(frozen=True)
@@ -387,7 +387,7 @@ def as_loaders(
     if val_bs is None: val_bs = 2*bs
     if num_workers is None: num_workers = share_of_cores()
     for name, value, least in (('bs', bs, 1), ('val_bs', val_bs, 1), ('num_workers', num_workers, 0)):
-        check_value(name, value, whole(least))
+        check_value(name, value, int_range(least))
     if bs > len(sets[0]):
         raise UserError(f"bs={bs} is more than the {len(sets[0])} training {task.unit}; choose less by --bs (bs)")
     empty = [name for name, o in zip(attrs.get('parts') or ROLES, sets) if not len(o)]
@@ -435,7 +435,7 @@ def array_dls(
     "DataLoaders from arrays in memory."
     check_types(array_dls, dict(bs=bs, val_bs=val_bs))
     if val_bs is None: val_bs = 4*bs
-    check_option(np.min(std) > 0, 'std', std, "a positive number, or one per channel")
+    require(np.min(std) > 0, 'std', std, "a positive number, or one per channel")
     sets = [pixel_set(x, y, vocab, i > 0) for i, (x, y) in enumerate(parts)]
     chans, *size = sets[0].tls[0].items.shape[1:]
     task = picture_task(vocab, chans, size, mean=np.ravel(mean).tolist(), std=np.ravel(std).tolist())

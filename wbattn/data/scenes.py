@@ -18,7 +18,7 @@ from fastai.data.transforms import IntToFloatTensor
 from fastai.torch_core import TensorMask
 from fastai.vision.augment import AffineCoordTfm, PadMode, rotate_mat, zoom_mat
 from typing import Literal
-from ..numerics import check_option, check_types, check_value, one_of, whole
+from ..numerics import require, check_types, check_value, choice_of, int_range
 from .loaders import Loaders, array_dls, dataset, mask_task, stratified_split
 
 # %% ../../nbs/43b_scenes.ipynb #4d023d45
@@ -64,9 +64,9 @@ def affine_tfm(
 )->TrainAffine:           # of a batch
     "Shifts, slight rotations and zooms; background outside; no flips."
     check_types(affine_tfm, dict(max_shift=max_shift, max_rotate=max_rotate, max_zoom=max_zoom))
-    check_value('max_shift', max_shift, whole(0))
-    check_option(0 <= max_rotate <= 180, 'max_rotate', max_rotate, "degrees from 0 to 180")
-    check_option(1 <= max_zoom < np.inf, 'max_zoom', max_zoom, "a number of at least 1")
+    check_value('max_shift', max_shift, int_range(0))
+    require(0 <= max_rotate <= 180, 'max_rotate', max_rotate, "degrees from 0 to 180")
+    require(1 <= max_zoom < np.inf, 'max_zoom', max_zoom, "a number of at least 1")
     fs = [partial(rotate_mat, max_deg=max_rotate, p=.75),
           partial(zoom_mat, min_zoom=1/max_zoom, max_zoom=max_zoom, p=.75),
           partial(shift_mat, max_shift=max_shift)]
@@ -161,10 +161,10 @@ def scenes(
 )->Scenes:
     "The first n scenes of a part; each depends on seed, part and its number."
     check_types(scenes, dict(part=part, n=n, seed=seed, warp=warp))
-    check_value('part', part, one_of(*COLUMNS))
-    check_value('n', n, whole())
-    check_value('seed', seed, whole(0, 2**32 - 1))
-    check_option(0 <= warp <= .5, 'warp', warp, 'a number from 0 to 0.5')
+    check_value('part', part, choice_of(*COLUMNS))
+    check_value('n', n, int_range())
+    check_value('seed', seed, int_range(0, 2**32 - 1))
+    require(0 <= warp <= .5, 'warp', warp, 'a number from 0 to 0.5')
     k = list(COLUMNS).index(part)
     scans = digits_arrays()[k]
     made = [_scene(np.random.RandomState([seed, k, i]), COLUMNS[part], *scans, i % 10, warp) for i in range(n)]
@@ -189,7 +189,7 @@ def scenes_dls(
     "Scenes of digits on photographs: which digit is the largest?"
     check_types(scenes_dls, dict(n=n, held=held, data_seed=data_seed, masks=masks, warp=warp))
     if held is None: held = max(1, n//6)
-    check_value('held', held, whole())
+    check_value('held', held, int_range())
     parts = [scenes('train', n, data_seed, warp), *(scenes(p, held, data_seed) for p in ('valid', 'test'))]
     pairs = [(s.images.astype(np.float32)/255, s.labels) for s in parts]
     dls = array_dls(pairs, range(10), bs, val_bs, (), SCENES_MEAN, SCENES_STD, seed=seed, device=device, name='scenes')

@@ -17,7 +17,7 @@ from fastcore.basics import chunked, noop
 from fastcore.meta import delegates
 from fasttransform import Transform
 from fastai.torch_core import TitledStr
-from ..numerics import UserError, check_option, check_types, check_value, whole
+from ..numerics import UserError, require, check_types, check_value, int_range
 from .loaders import Loaders, TableDL, Task, as_loaders, dataset, labelled
 
 # %% ../../nbs/48c_sequences.ipynb #cef6bb85
@@ -78,11 +78,11 @@ def sequence_dls(
 )->Loaders:      # with a `record` of the data
     "Loaders of labelled sequences."
     check_types(sequence_dls, dict(max_len=max_len))
-    check_value('max_len', max_len, whole())
+    check_value('max_len', max_len, int_range())
     parts = {k: (_cut(k, rows, max_len), y) for k, (rows, y) in parts.items()}
     flat = np.concatenate([o for rows, _ in parts.values() for o in rows])
     least, most = int(flat.min()), int(flat.max())
-    check_option(0 < least and most < symbols, name, f'symbols {least} to {most}', f"1 to {symbols - 1} (0 is padding)")
+    require(0 < least and most < symbols, name, f'symbols {least} to {most}', f"1 to {symbols - 1} (0 is padding)")
     record = dict(data=name, **drawn, sha256=hashlib.sha256(flat).hexdigest())
     contents = [(len(y), _rows_hash(rows, y)) for rows, y in parts.values()]
     tfm = Symbols(documents, symbols, max_len)
@@ -105,8 +105,8 @@ def draw_parts(
     return {k: tuple(zip(*islice(stream, n))) for k, n in zip(('train', 'valid', 'test'), sizes)}
 def _check_sizes(sizes, data_seed):
     "Parts of one sequence at least, and a seed that numpy takes"
-    for name, size in sizes.items(): check_value(name, size, whole())
-    check_value('data_seed', data_seed, whole(0))
+    for name, size in sizes.items(): check_value(name, size, int_range())
+    check_value('data_seed', data_seed, int_range(0))
 
 # %% ../../nbs/48c_sequences.ipynb #5ac3a46a
 def byte_rows(
@@ -202,7 +202,7 @@ def listops_dls(
     sizes = dict(n_train=n_train, n_valid=n_valid, n_test=n_test)
     check_types(listops_dls, sizes | dict(data_seed=data_seed, least=least, most=most))
     _check_sizes(sizes, data_seed)
-    check_option(4 <= least <= most <= 1999, 'least, most', (least, most), "4 ≤ least ≤ most ≤ 1999")
+    require(4 <= least <= most <= 1999, 'least, most', (least, most), "4 ≤ least ≤ most ≤ 1999")
     drawn = dict(least=least, most=most)
     parts = draw_parts(partial(draw_formulas, data_seed, **drawn), n_train, n_valid, n_test)
     return sequence_dls('listops', parts, range(10), max_len, 1, len(SYMBOLS),

@@ -12,7 +12,7 @@ from torch import Tensor
 from fastai.data.core import TfmdDL
 from fastai.losses import CrossEntropyLossFlat
 from .loaders import Loaders, Task, as_loaders, dataset
-from ..numerics import check_option, check_value, known, whole
+from ..numerics import require, check_value, check_choice, int_range
 
 # %% ../../nbs/48d_subspaces.ipynb #041ca9ca
 def random_bases(
@@ -106,10 +106,10 @@ def draw_sets(
 # %% ../../nbs/48d_subspaces.ipynb #d8596e1e
 def _check(task, tokens, width, groups, noise):
     "`ValueError` unless a task can be drawn so."
-    known(task, TASKS, "unknown task")
-    for name, value in dict(tokens=tokens, width=width, groups=groups).items(): check_value(name, value, whole(2))
-    check_option(noise >= 0, 'noise', noise, 'a number of at least 0')
-    check_option(task != 'rank' or 2*groups <= width, 'groups', groups, f'2·groups ≤ width = {width}, the largest rank')
+    check_choice(task, TASKS, "unknown task")
+    for name, value in dict(tokens=tokens, width=width, groups=groups).items(): check_value(name, value, int_range(2))
+    require(noise >= 0, 'noise', noise, 'a number of at least 0')
+    require(task != 'rank' or 2*groups <= width, 'groups', groups, f'2·groups ≤ width = {width}, the largest rank')
 
 # %% ../../nbs/48d_subspaces.ipynb #976efc13
 class SubspaceSets:
@@ -152,7 +152,7 @@ def _answers(task, groups):
     "Names of the answers of a task that has some."
     names = dict(rank=[2*k for k in range(1, groups + 1)], groups=[*range(1, groups + 1)],
         pair=['apart', 'together'], diagonal=['half', 'full'])
-    known(task, names, "no task with answers to choose from")
+    check_choice(task, names, "no task with answers to choose from")
     return names[task]
 
 # %% ../../nbs/48d_subspaces.ipynb #c3bb000d
@@ -174,7 +174,7 @@ def subspaces_dls(
 )->Loaders:         # batches (tokens `b n f`, answers `b`)
     "Loaders of token sets and of answers that only comparing tokens gives."
     vocab = [str(o) for o in _answers(task, groups)]
-    check_value('data_seed', data_seed, whole(0))
+    check_value('data_seed', data_seed, int_range(0))
     options = dict(task=task, tokens=tokens, width=width, groups=groups, noise=noise)
     sizes = (n_train, 0), (n_valid, 2*data_seed), (n_test, 2*data_seed + 1)
     sets = [SubspaceSets(n, part_seed, options) for n, part_seed in sizes]

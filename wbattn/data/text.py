@@ -17,7 +17,7 @@ from fastai.losses import CrossEntropyLossFlat
 from fastai.torch_core import TitledStr
 from fastcore.basics import listify
 from fastcore.meta import delegates
-from ..numerics import UserError, check_option, check_types, check_value, known, splitmix64, whole
+from ..numerics import UserError, require, check_types, check_value, check_choice, splitmix64, int_range
 from .images import find_files
 from .loaders import Loaders, TableDL, Task, as_loaders, dataset, names_below
 
@@ -119,7 +119,7 @@ def split_corpus(
     valid=0.1  # share of the documents for validation, in (0, 1)
 )->tuple:      # two texts: for training, for validation
     "Part of the documents for validation; a single document is cut."
-    check_option(0 < valid < 1, 'valid', valid, "a number between 0 and 1")
+    require(0 < valid < 1, 'valid', valid, "a number between 0 and 1")
     if len(documents) == 1:
         [(name, doc)] = documents.items()
         at = round((1 - valid)*len(doc))
@@ -179,7 +179,7 @@ def get_vocab(
 ):        # with `name`, `size`, `used`, `end`, `encode` and `decode`
     "A vocabulary by name."
     if not isinstance(vocab, str): return vocab
-    known(vocab, VOCABS, "unknown vocabulary")
+    check_choice(vocab, VOCABS, "unknown vocabulary")
     return VOCABS[vocab]()
 
 # %% ../../nbs/48b_text.ipynb #fa2be01e
@@ -284,7 +284,7 @@ def read_bin(
     seen = _sample(ids)
     most = int(seen.max())
     fits = record['vocab'] == vocab.name and most < vocab.used
-    check_option(fits, 'vocab', vocab.name, f"{record['vocab']!r} and tokens to {most}, as {str(path)!r} has")
+    require(fits, 'vocab', vocab.name, f"{record['vocab']!r} and tokens to {most}, as {str(path)!r} has")
     sha = hashlib.sha256(seen)
     if len(seen) < len(ids): sha.update(str(len(ids)).encode())
     return ids, record | dict(tokens=len(ids), hashed=len(seen), sha256=sha.hexdigest())
@@ -319,7 +319,7 @@ class TextBlocks:
         kind = np.asarray(tokens[:0]).dtype
         if kind.kind not in 'iu': raise UserError(f"tokens are {kind}; expected whole numbers")
         last = len(tokens) - 1                 # a target for every token but the last
-        check_option(1 <= block_size <= last, 'block_size', block_size, f"1 to {last}, for a text of {len(tokens)} tokens")
+        require(1 <= block_size <= last, 'block_size', block_size, f"1 to {last}, for a text of {len(tokens)} tokens")
         self.tokens, self.vocab, self.block_size = tokens, vocab, block_size
         self.n = last//block_size - (moves and last >= 2*block_size) # the cuts move within one block
         self.room = last - self.n*block_size + 1  # places where the first block may begin
@@ -365,7 +365,7 @@ def _source_vocab(source, vocab):
     meta = Path(source)/'meta.pkl' if _is_bins(source) else None
     if meta is None or not meta.is_file(): return get_vocab(vocab or ('gpt2' if meta else 'bytes'))
     name = vocab if isinstance(vocab, str) else getattr(vocab, 'name', None)
-    check_option(name in (None, CharVocab.name), 'vocab', name, f"None: {str(meta)!r} says which characters the tokens are")
+    require(name in (None, CharVocab.name), 'vocab', name, f"None: {str(meta)!r} says which characters the tokens are")
     return read_meta(meta) if isinstance(vocab, str | None) else vocab
 
 def _splits(source, vocab, valid):
@@ -390,7 +390,7 @@ def text_dls(
 )->Loaders:          # batches (tokens, targets), each `b n` int64; with `records` of both parts and `bytes_per_token`
     "A text as batches of tokens and of those that follow them."
     check_types(text_dls, dict(source=source, block_size=block_size, valid=valid, per_epoch=per_epoch))
-    if per_epoch is not None: check_value('per_epoch', per_epoch, whole())
+    if per_epoch is not None: check_value('per_epoch', per_epoch, int_range())
     vocab = _source_vocab(source, vocab)
     names, tokens, records = zip(*_splits(source, vocab, valid))
     sets = [TextBlocks(t, vocab, block_size, i == 0) for i, t in enumerate(tokens)]

@@ -17,7 +17,7 @@ from timm.utils import unwrap_model
 from torch import Tensor, nn
 from typing import NamedTuple
 from ..models.maps import Segmenter
-from ..numerics import check_option
+from ..numerics import require
 from .ablation import ablate, attention_parts, part_name, plot_ablation, without_attention
 from .measure import (QUANTITIES, RECORDS, MissingQuantity, RecordLayers, attention_kinds,
     attention_layers, cls_attention, lacks, layer_rates, layer_sparsity, layer_spectra, memberships, model_name,
@@ -178,7 +178,7 @@ def explain(
 )->Path:                # the file
     "Write a report of everything the model has to show about an image."
     out, name = Path(out), model_name(model)
-    check_option(out.suffix == '.html', 'out', str(out), "a name that ends in .html")
+    require(out.suffix == '.html', 'out', str(out), "a name that ends in .html")
     check_writable(out.parent)
     layers, parameters = len(attention_layers(model)), sum(p.numel() for p in model.parameters())
     about = f'{name}: {parameters:,} parameters, {layers} attention layers ({attention_kinds(model)}).'

@@ -20,7 +20,7 @@ from types import SimpleNamespace
 from typing import Callable, NamedTuple
 from .measure import MissingQuantity, collect, lacks, run_model
 from .plots import BLUE, GREEN, GREY, ORANGE, new_figure
-from ..numerics import check_option, check_value, one_of, whole
+from ..numerics import require, check_value, choice_of, int_range
 from ..ops.eca import ECAttention, compress
 from ..train.checkpoint import rng_state, set_rng_state
 from ..train.learner import mean_iou, overlaps
@@ -81,13 +81,13 @@ def _take_away(op, head, half):
     "Hook that takes attention, a head (from 1) or a half away from a layer; returns what removes the hook"
     if head is not None and half is not None: raise ValueError(f"head={head} and half={half!r}; expected one of them")
     if half is not None:
-        check_value('half', half, one_of(*HALVES))
-        check_option(isinstance(op, ECAttention), 'half', half, f"an ECAttention, not {type(op).__name__}")
+        check_value('half', half, choice_of(*HALVES))
+        require(isinstance(op, ECAttention), 'half', half, f"an ECAttention, not {type(op).__name__}")
         return op.register_forward_hook(HALVES[half], with_kwargs=True)
     if head is None: return op.register_forward_hook(_zero_update)
     heads = separate_heads(op)
-    check_option(heads, 'head', head, f"heads that meet in a map named proj; {type(op).__name__} has none")
-    check_value('head', head, whole(1, heads))
+    require(heads, 'head', head, f"heads that meet in a map named proj; {type(op).__name__} has none")
+    check_value('head', head, int_range(1, heads))
     if isinstance(op, ECAttention):
         return op.register_forward_hook(partial(_without_compression, head=head), with_kwargs=True)
     width = op.proj.in_features//heads
@@ -105,7 +105,7 @@ def without_attention(
     "Within, what attention adds to the tokens is zero; no weight changes."
     ops = block_attention(model)
     if block is not None:
-        check_value('block', block, whole(1, len(ops)))
+        check_value('block', block, int_range(1, len(ops)))
         ops = [ops[block - 1]]
     hooks = []
     try:
@@ -222,7 +222,7 @@ def _outcomes(model, batches, parts, score, bytes_per_token):
             with without_attention(model, **part): outputs.append(run_model(model, x))
         for samples, output in zip(known, outputs):
             values = score.of_samples(output.float(), y.to(output.device))
-            check_option(values.shape[:1] == y.shape[:1], 'shape of the score', tuple(values.shape), f'a number for each of {len(y)} samples')
+            require(values.shape[:1] == y.shape[:1], 'shape of the score', tuple(values.shape), f'a number for each of {len(y)} samples')
             samples.append(values.double().cpu())
     if not known[0]: raise ValueError("dl holds no batch; expected a loader with samples")
     return score, [torch.cat(samples) for samples in known]
@@ -248,7 +248,7 @@ def ablate(
     progress:bool=True,    # show a bar, in a terminal or notebook
 )->pd.DataFrame:           # a row for each part: part, block, piece, score, on, off, lost, low, high, samples
     "What a trained model loses without its attention, part by part, with paired 95 % intervals."
-    check_value('what', what, one_of('total', 'blocks', 'heads', 'halves', 'attn'))
+    check_value('what', what, choice_of('total', 'blocks', 'heads', 'halves', 'attn'))
     parts = attention_parts(model, what)
     if score is not None: score = Score(getattr(score, '__name__', 'score'), score)
     shown = progress and hasattr(dl, '__len__') and (IN_NOTEBOOK or sys.stdout.isatty())
@@ -289,7 +289,7 @@ def plot_ablation(
     "What is lost without attention, by block; whiskers and band: 95 %."
     if isinstance(tables, pd.DataFrame): tables = {'': tables}
     scores = {t.score.iloc[0] for t in tables.values()}
-    check_option(len(scores) == 1, 'tables', scores, 'tables of one score')
+    require(len(scores) == 1, 'tables', scores, 'tables of one score')
     score = scores.pop()
     share = score in ('accuracy', 'mIoU')
     fig, [axs] = new_figure(1, len(tables), w=5.4 if len(tables) == 1 else 4.2, h=3., sharey=True)

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from typing import Callable, NamedTuple
-from ..numerics import check_value, known, one_of, widen
+from ..numerics import check_value, check_choice, choice_of, widen
 from ..ops.attention import ISTA
 from ..rates import coding_rate, effective_rank, spectrum_cdf, subspace_rate, variational_rate
 from ..train.checkpoint import rng_state, set_rng_state, write_epoch
@@ -154,8 +154,8 @@ def layer_rates(
 )->dict:               # key → means over images, a number a layer; key + '_std' → standard deviations (0 for one image)
     "What each attention layer does to the rates of its tokens."
     what = what or QUANTITIES
-    for k in what: known(k, QUANTITIES, "unknown quantity")
-    check_value('where', where, one_of('input', 'stream'))
+    for k in what: check_choice(k, QUANTITIES, "unknown quantity")
+    check_value('where', where, choice_of('input', 'stream'))
     model = unwrap_model(model)
     blocks = {op: model.get_submodule(name.rpartition('.')[0]) for name, op in attention_layers(model).items()}
     normed = {b: op for op, b in blocks.items() if where == 'stream' and hasattr(b, 'norm1')}

@@ -16,7 +16,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from timm.layers import Attention
 from torch import Tensor, nn
-from ..numerics import check_option
+from ..numerics import require
 from ..ops.attention import MSSA, SoftmaxAttention
 
 # %% ../../nbs/35_corrections.ipynb #713f8b21
@@ -46,7 +46,7 @@ class Correction(nn.Module):
         published:bool=False,   # of L-HAC: the paper's network of s; False: ours of log s
     ):
         super().__init__()
-        check_option(kind in kinds, 'correction', kind, f'one of {kinds} or a file of a fitted one')
+        require(kind in kinds, 'correction', kind, f'one of {kinds} or a file of a fitted one')
         self.kind, self.heads, self.depth, self.published, self.fitted = kind, heads, depth, published, {}
         if kind == 'shac': self.register_buffer('distortion', torch.zeros(depth, heads))
         if kind in ('lhac', 'lhac-d'): self.f = nn.ModuleList([_size_net(heads, published) for _ in range(depth)])
@@ -106,10 +106,10 @@ def _finish(attn, z, y):
 def _carried(attn, z, source, weighs, place):
     "What each row of `z` brings from the places of its tokens: arguments for the operator's call"
     if source is None: return place
-    if not hasattr(attn, 'token_kwargs'): return {}
+    if not hasattr(attn, 'merge_kwargs'): return {}
     combine = dict(mean=source.merge)
     if weighs or place: combine['sum'] = source.sum      # where a token stands doesn't depend on what it weighs
-    named = attn.token_kwargs(z[:, :1].expand(-1, source.assign.shape[1], -1), **place)
+    named = attn.merge_kwargs(z[:, :1].expand(-1, source.assign.shape[1], -1), **place)
     return {k: combine[how](v.expand(len(z), *v.shape)) for k, (v, how) in named.items() if how in combine}
 
 # %% ../../nbs/35_corrections.ipynb #5ee469e9

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from fastcore.basics import patch
 from torch import Tensor, nn
-from ..numerics import check_option, check_value, whole
+from ..numerics import require, check_value, int_range
 from .layers import Block, TimmModel, _rename, _second_half, placed
 from .transformer import _block_halves
 from .zoo import register
@@ -38,7 +38,7 @@ def as_ids(
     if ids.dtype == torch.bool or ids.is_floating_point() or ids.is_complex():
         raise ValueError(f'ids must be whole numbers such as torch.int64, got {ids.dtype}')
     shape = tuple(ids.shape)
-    check_option(len(shape) == len(axes.split()) and shape[-1], 'shape of ids', shape, f'{axes} with n ≥ 1')
+    require(len(shape) == len(axes.split()) and shape[-1], 'shape of ids', shape, f'{axes} with n ≥ 1')
     if longest is not None: check_room(shape[-1], longest)
     ids = ids.long()
     if ids.device.type != 'cpu' or torch.compiler.is_compiling(): return ids
@@ -53,7 +53,7 @@ causal_layers = dict(tssa=CausalTSSA, softmax=CausalSoftmax, mssa=CausalMSSA)
 class _ShortConv(nn.Conv1d):
     "Tokens `b n d`, plus a causal convolution of each feature over the last `size` of them."
     def __init__(self, dim, size):
-        check_value('conv', size, whole(2))
+        check_value('conv', size, int_range(2))
         super().__init__(dim, dim, size, groups=dim, bias=False)
 
     def forward(self, x): return self.step(x, self.init_state(x.shape[0]))[0]
@@ -97,8 +97,8 @@ class WhiteBoxGPT(TimmModel):
 @patch
 def _make_tables(self:WhiteBoxGPT, pos_embed, drop_rate):
     "The tables of tokens and positions, and dropout"
-    check_option(pos_embed in ('learned', 'none'), 'pos_embed', pos_embed, "'learned' or 'none'")
-    check_value('block_size', self.block_size, whole(int(pos_embed == 'learned')))
+    require(pos_embed in ('learned', 'none'), 'pos_embed', pos_embed, "'learned' or 'none'")
+    check_value('block_size', self.block_size, int_range(int(pos_embed == 'learned')))
     self.wte, self.drop = nn.Embedding(self.vocab_size, self.embed_dim), nn.Dropout(drop_rate)
     self.wpe = nn.Embedding(self.block_size, self.embed_dim) if pos_embed == 'learned' else None
 
@@ -177,8 +177,8 @@ def reset_classifier(self:WhiteBoxGPT,
     global_pool:str|None=None,    # refused: nothing is pooled
 ):
     "A fresh token table, which is also the head, for another vocabulary."
-    check_value('num_classes', num_classes, whole(1))
-    check_option(global_pool is None, 'global_pool', global_pool, 'None: a language model pools nothing')
+    check_value('num_classes', num_classes, int_range(1))
+    require(global_pool is None, 'global_pool', global_pool, 'None: a language model pools nothing')
     table = nn.Embedding(num_classes, self.embed_dim)
     self._start(table)
     self.wte = table.to(self.wte.weight.device, self.wte.weight.dtype).train(self.training)
@@ -336,7 +336,7 @@ def _make_blocks(self:WhiteBoxEncoder, halves, pre_norm, drop_rate):
 @patch
 def _make_head(self:WhiteBoxEncoder, num_classes):
     d = self.embed_dim
-    check_option(self.documents in (1, 2), 'documents', self.documents, '1 or 2')
+    require(self.documents in (1, 2), 'documents', self.documents, '1 or 2')
     if not num_classes: return nn.Identity()
     if self.documents == 1: return nn.Linear(d, num_classes)
     return nn.Sequential(nn.Linear(4*d, d), nn.GELU(), nn.Linear(d, num_classes))
@@ -347,7 +347,7 @@ def reset_classifier(self:WhiteBoxEncoder,
     global_pool:str|None=None,    # refused: the mean over symbols is the only pooling
 ):
     "A fresh head, on the same device and in the same precision."
-    check_option(global_pool is None, 'global_pool', global_pool, 'None: the mean over symbols is the only pooling')
+    require(global_pool is None, 'global_pool', global_pool, 'None: the mean over symbols is the only pooling')
     TimmModel.reset_classifier(self, num_classes)
 
 # %% ../../nbs/33b_language.ipynb #b088da2b

@@ -18,7 +18,7 @@ from timm.layers import DropPath, LayerScale, to_2tuple
 from timm.models._features_fx import register_notrace_module
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from ..numerics import check_option, check_value, known, whole, widen
+from ..numerics import require, check_value, check_choice, int_range, widen
 
 # %% ../../nbs/30_layers.ipynb #54dc3f8c
 def _stride_factors(patch_size):
@@ -46,7 +46,7 @@ class PatchEmbed(nn.Module):
         embed_dim:int=384,                # width of a token
     ):
         super().__init__()
-        check_value('patch_size', patch_size, whole())
+        check_value('patch_size', patch_size, int_range())
         self.img_size = tuple(to_2tuple(img_size))
         self.patch_size, self.in_chans, self.embed_dim = patch_size, in_chans, embed_dim
         self.grid_size = self._grid_of(in_chans, *self.img_size)
@@ -68,7 +68,7 @@ def forward(self:PatchEmbed,
     x:Tensor, # images `b c h w`
 )->tuple: # tokens `b n d`, and the grid (rows, columns) with n = rows * columns
     "The tokens of the images, and their grid."
-    check_option(x.dim() == 4, 'shape of images', tuple(x.shape), 'b c h w')
+    require(x.dim() == 4, 'shape of images', tuple(x.shape), 'b c h w')
     grid = self._grid_of(*x.shape[1:])
     return self._tokens(x), grid
 
@@ -169,12 +169,12 @@ def _source_grid(self:LearnedPositions, rows, stored, recorded):
     "Rows and columns of a table of so many places: as stored beside it, as recorded elsewhere, or a square"
     if stored is not None and not stored.is_meta:             # shapes without numbers say no grid
         grid = tuple(stored.tolist())
-        check_option(math.prod(grid) == rows, 'grid_size', grid, f'rows and columns of {rows} places')
+        require(math.prod(grid) == rows, 'grid_size', grid, f'rows and columns of {rows} places')
         return grid
     if recorded is not None and math.prod(recorded) == rows: return tuple(recorded)
     if stored is not None and rows == math.prod(self.grid): return self.grid
     side = math.isqrt(rows)
-    check_option(side*side == rows, 'rows of a table of positions', rows, 'a square, or a grid_size beside the table')
+    require(side*side == rows, 'rows of a table of positions', rows, 'a square, or a grid_size beside the table')
     return side, side
 
 @patch
@@ -217,7 +217,7 @@ class Block(nn.Module):
         mlp_residual:bool=True,      # False: `x = mlp(norm2(x))`, for a half that keeps its input by itself (ISTA)
     ):
         super().__init__()
-        check_option(0 <= drop_path < 1, 'drop_path', drop_path, 'in [0, 1)')
+        require(0 <= drop_path < 1, 'drop_path', drop_path, 'in [0, 1)')
         def scale(): return LayerScale(dim, init_values) if init_values else nn.Identity()
         def drop(): return DropPath(drop_path) if drop_path > 0 else nn.Identity()
         self.norm1, self.attn, self.ls1, self.drop_path1 = norm_layer(dim), attn, scale(), drop()
@@ -251,7 +251,7 @@ def check_size(
 ):
     "`ValueError` unless a size is a whole number: neither 2.0 nor True is."
     is_int = isinstance(value, Integral) and not isinstance(value, bool)
-    check_option(is_int and value >= least, name, value, f'a whole number of at least {least}')
+    require(is_int and value >= least, name, value, f'a whole number of at least {least}')
 
 # %% ../../nbs/30_layers.ipynb #28f1e6dd
 class TimmModel(nn.Module):
@@ -381,7 +381,7 @@ def _make_head(self:TimmModel, num_classes):
 @patch
 def _check_pool(self:TimmModel, global_pool):
     if not self.pools: raise ValueError(f'{type(self).__name__} has no choice of pooling, got {global_pool!r}')
-    known(global_pool, self.pools, 'unknown global_pool')
+    check_choice(global_pool, self.pools, 'unknown global_pool')
 
 @patch
 def reset_classifier(self:TimmModel,

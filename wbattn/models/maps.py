@@ -13,7 +13,7 @@ from einops import rearrange
 from fastcore.basics import patch
 from timm.layers import ConvNormAct, LayerNorm2d, Mlp
 from torch import Tensor, nn
-from ..numerics import check_option
+from ..numerics import require
 from .layers import Block, TimmModel, check_size, placed, run_block
 from .transformer import _block_halves
 from .zoo import create, default_cfgs, register
@@ -26,14 +26,14 @@ def check_maps(
     side=1,    # fewest rows and columns
 ):
     "`ValueError` unless maps and sizes fit an operator."
-    check_option(x.dim() == 4 and dim in ('c', x.shape[1]), 'shape of maps', tuple(x.shape), f'b {dim} h w')
+    require(x.dim() == 4 and dim in ('c', x.shape[1]), 'shape of maps', tuple(x.shape), f'b {dim} h w')
     most, least = tuple(x.shape[2:]), f'at least {side} each' + ', the side of the pool'*(side > 1)
-    check_option(min(most) >= side, 'rows and columns of maps', most, least)
+    require(min(most) >= side, 'rows and columns of maps', most, least)
     if sizes is None: return
-    check_option(sizes.shape == (x.shape[0], 2), 'shape of sizes', tuple(sizes.shape), 'b 2, rows and columns of each')
+    require(sizes.shape == (x.shape[0], 2), 'shape of sizes', tuple(sizes.shape), 'b 2, rows and columns of each')
     if sizes.device.type != 'cpu' or torch.compiler.is_compiling(): return
     fits = (sizes >= side).all() and (sizes <= torch.tensor(most)).all()
-    check_option(fits, 'sizes', sizes.tolist(), f'{least}, and at most {most}')
+    require(fits, 'sizes', sizes.tolist(), f'{least}, and at most {most}')
 
 # %% ../../nbs/37_maps.ipynb #993b656f
 def real_places(
@@ -54,9 +54,9 @@ def beside_maps(
     told = placed(op, tuple(x.shape[2:]), 0)
     if sizes is None: return told
     real = real_places(x, sizes).flatten(1)
-    if not told and hasattr(op, 'token_kwargs'):
+    if not told and hasattr(op, 'merge_kwargs'):
         number = real.cumsum(1) - 1
-        for name, (value, how) in op.token_kwargs(rearrange(x, 'b c h w -> b (h w) c')).items():
+        for name, (value, how) in op.merge_kwargs(rearrange(x, 'b c h w -> b (h w) c')).items():
             told[name] = value[number]*real[..., None] if how == 'sum' else value[number]
     return told | dict(sizes=real.to(x.dtype))
 

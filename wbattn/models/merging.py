@@ -25,7 +25,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 from .corrections import Correction, _correction_for, _attend_merged, _queries_keys_values, scored
 from .layers import _second_half, placed, run_block
 from .transformer import WhiteBoxTransformer, intermediates
-from ..numerics import check_option, check_sizes, check_value, known, one_of, widen
+from ..numerics import require, check_sizes, check_value, check_choice, choice_of, widen
 
 # %% ../../nbs/36_merger.ipynb #a722dd1a
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def window_plan(
     "Merge the r most similar pairs that lie in one window: linear in n."
     n = metric.shape[1]
     most = (n - protected)//2
-    check_option(isinstance(r, int) and 0 <= r <= most, 'r', r,
+    require(isinstance(r, int) and 0 <= r <= most, 'r', r,
         f'a whole number from 0 to {most}, half of what may merge')
     score, best = _match(metric, protected, sizes, window)
     rank = score.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
@@ -202,7 +202,7 @@ def _per_layer(r, depth):
     "Tokens to merge away in each layer"
     rs = [*r] if isinstance(r, (list, tuple)) else [r]*depth
     right = len(rs) == depth and all(isinstance(v, int) and v >= 0 for v in rs)
-    check_option(right, 'r', r, f'a whole number ≥ 0, or a list of {depth}')
+    require(right, 'r', r, f'a whole number ≥ 0, or a list of {depth}')
     return rs
 
 # %% ../../nbs/36_merger.ipynb #1434d118
@@ -224,10 +224,10 @@ class TokenMerger(nn.Module):
         _check_mergeable(model)
         attn, depth = model.blocks[0].attn, len(model.blocks)
         metrics = ('keys', 'input') if type(attn) in scored else ('input',)
-        check_option(metric in (None, *metrics), 'metric', metric, f'one of {metrics} for {type(attn).__name__}')
-        if not callable(plan): known(plan, rules, 'plan must be a function or a known name, got')
+        require(metric in (None, *metrics), 'metric', metric, f'one of {metrics} for {type(attn).__name__}')
+        if not callable(plan): check_choice(plan, rules, 'plan must be a function or a known name, got')
         if tau is not None: check_value('tau', tau, (lambda v: -1 <= v <= 1, 'a cosine in [-1, 1]'))
-        check_option(weigh_pool or tau is None, 'weigh_pool', weigh_pool, 'True with tau, or padding would count')
+        require(weigh_pool or tau is None, 'weigh_pool', weigh_pool, 'True with tau, or padding would count')
         self.model, self.rs, self.tau, self.weigh_pool = model, _per_layer(r, depth), tau, weigh_pool
         self.protected = int(getattr(model, 'cls_first', model.num_prefix_tokens))   # tokens in front that never merge
         self.metric, self.rule = metric or metrics[0], plan if callable(plan) else rules[plan][tau is not None]
@@ -287,7 +287,7 @@ def _run(self:TokenMerger, layer, x, state, grid):
     untouched = self.tau is None and self.rs[layer] == 0 and state.source is None
     if untouched: return run_block(block, x, m.grad_checkpointing, **placed(block, grid, self.protected)), state
     def layer_of(x): return self._merge_layer(layer, x, state, grid)
-    def whole(x): return _in_place_of_forward(block, layer_of, x)
+    def int_range(x): return _in_place_of_forward(block, layer_of, x)
     return run_block(whole, x, m.grad_checkpointing)
 
 # %% ../../nbs/36_merger.ipynb #f9d22df8
@@ -366,7 +366,7 @@ def forward_intermediates(self:TokenMerger,
     output_dict:bool=False,            # return a dictionary with timm's names
 )->list|tuple|dict:                    # as the model gives them: every token in its place
     "The patch tokens after each block asked for, given back to the places that they stand for."
-    known(output_fmt, ('NCHW', 'NLC'), 'unknown output_fmt')
+    check_choice(output_fmt, ('NCHW', 'NLC'), 'unknown output_fmt')
     m = self.model
     take, last = feature_take_indices(len(m.blocks), indices)
     after, grid = self._layers(x, last if stop_early else None)
@@ -433,7 +433,7 @@ def calibrate(
 )->Correction:           # the merger's correction, fitted
     "Measure the mean distortion of each layer and head (S-HAC)."
     c = merger.correction
-    check_value('correction', c.kind, one_of('shac'))
+    check_value('correction', c.kind, choice_of('shac'))
     c.distortion.zero_()                                   # measured under proportional attention
     total, pairs = torch.zeros(c.depth, c.heads, dtype=torch.float64), torch.zeros(c.depth, 1)
     with _evaluating(merger):
@@ -456,8 +456,8 @@ def learn_correction(
 )->Correction:          # the merger's correction, fitted
     "Train the merger's L-HAC through the merged model; the model's own weights stay."
     c, unmerged = merger.correction, torch.no_grad()(merger.model)
-    check_value('correction', c.kind, one_of('lhac', 'lhac-d'))
-    check_value('target', target, one_of('model', 'labels'))
+    check_value('correction', c.kind, choice_of('lhac', 'lhac-d'))
+    check_value('target', target, choice_of('model', 'labels'))
     weights = list(c.parameters())
     opt = create_optimizer_v2(c, 'adamw', lr=1e-2, weight_decay=.05, betas=(.9, .99), eps=1e-5)
     schedule = CosineAnnealingLR(opt, len(batches), 1e-6)

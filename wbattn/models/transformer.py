@@ -17,7 +17,7 @@ from timm.models._features import feature_take_indices
 from timm.models._features_fx import register_notrace_module
 from timm.models.xcit import ClassAttentionBlock, PositionalEncodingFourier
 from torch import Tensor, nn
-from ..numerics import check_option, known, refuse_mask
+from ..numerics import require, check_choice, refuse_mask
 from ..ops.dmsa import DMSA
 from ..ops.attention import ISTA, MSSA, ODL, SoftmaxAttention, XCA
 from ..ops.cbsa import CBSA
@@ -51,7 +51,7 @@ def _block_halves(attn, mlp, dim, num_heads, kwargs, layers=attn_layers):
     "A function of a block's index that makes its operator and its second half; both by name or as constructors"
     def make(what, how, names):
         if callable(how): return how
-        known(how, names, f'{what} must be a callable or a known name, got')
+        check_choice(how, names, f'{what} must be a callable or a known name, got')
         return names[how]
     attn, mlp = make('attn', attn, layers), mlp and make('mlp', mlp, mlp_layers)
     of_mlp = {k.removeprefix('mlp_'): v for k, v in kwargs.items() if k.startswith('mlp_')}
@@ -97,9 +97,9 @@ class WhiteBoxTransformer(TimmModel):
 def _make_tokens(self:WhiteBoxTransformer, stem, extra_convs, sizes, pos_embed, norm_layer):
     "Stem, class token and positions; `sizes` are image, patch, channels, width"
     norms = {'linear': norm_layer, 'patch': nn.Identity}    # of the stems that are one linear map
-    known(stem, ('conv', 'deep', *norms), 'unknown stem')
-    check_option(stem not in norms or not extra_convs, 'extra_convs', extra_convs, f"0 with stem={stem!r}")
-    known(pos_embed, ('fourier', 'learned', 'none'), 'unknown pos_embed')
+    check_choice(stem, ('conv', 'deep', *norms), 'unknown stem')
+    require(stem not in norms or not extra_convs, 'extra_convs', extra_convs, f"0 with stem={stem!r}")
+    check_choice(pos_embed, ('fourier', 'learned', 'none'), 'unknown pos_embed')
     self.in_chans, dim = sizes[2:]
     if stem in norms: self.patch_embed = LinearPatchEmbed(*sizes, norm_layer=norms[stem])
     else: self.patch_embed = ConvPatchEmbed(*sizes, extra_convs=extra_convs, grid_convs=2*(stem == 'deep'))
@@ -151,7 +151,7 @@ def _make_head(self:WhiteBoxTransformer, num_classes):
 def _check_pool(self:WhiteBoxTransformer, global_pool):
     TimmModel._check_pool(self, global_pool)
     cut = hasattr(self, 'blocks') and self.cls_token is None
-    check_option(not cut or global_pool != 'token', 'global_pool', global_pool, "'avg' or 'all': the class token was cut off")
+    require(not cut or global_pool != 'token', 'global_pool', global_pool, "'avg' or 'all': the class token was cut off")
 
 # %% ../../nbs/31_transformer.ipynb #2f3a10e9
 @patch
@@ -261,7 +261,7 @@ def forward_intermediates(self:WhiteBoxTransformer,
     is_causal:bool=False,              # timm's; refused
 )->list|tuple|dict: # final features and the blocks' outputs
     "The patch tokens after each block asked for."
-    known(output_fmt, ('NCHW', 'NLC'), 'unknown output_fmt')
+    check_choice(output_fmt, ('NCHW', 'NLC'), 'unknown output_fmt')
     refuse_mask(attn_mask, is_causal)
     take, last = feature_take_indices(len(self.blocks), indices)
     x, grid = self.embed(x)

@@ -18,7 +18,7 @@ from timm.utils import unwrap_model
 from torch import nn
 from .transformer import WhiteBoxTransformer
 from .zoo import build_args, create
-from ..numerics import UserError, known
+from ..numerics import UserError, check_choice
 
 # %% ../../nbs/34_weights.ipynb #18936f3a
 def check_weights(
@@ -67,7 +67,7 @@ def save_model(
     **cfg,               # entries of timm's pretrained cfg to set: mean, std, label_names, …
 )->Path:                 # the directory
     "Write `model.safetensors`, `config.json` and `README.md`; `ValueError` for what `load_model` couldn't read."
-    for k in cfg: known(k, [f.name for f in fields(PretrainedCfg)], "timm's pretrained cfg has no")
+    for k in cfg: check_choice(k, [f.name for f in fields(PretrainedCfg)], "timm's pretrained cfg has no")
     model = unwrap_model(model)
     path = Path(path)
     check_rebuilds(model)

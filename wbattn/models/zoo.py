@@ -22,7 +22,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 from ..forms import use
-from ..numerics import known
+from ..numerics import check_choice
 from ..ops.variants import variant_layers
 from .transformer import WhiteBoxTransformer
 
@@ -229,7 +229,7 @@ def create(
     **kwargs,  # of the model: img_size, patch_size, in_chans, num_classes, drop_path_rate, attn, mlp, rank, …
 )->nn.Module:
     "A model by name; an unknown name is answered with the nearest ones."
-    if not is_model(arch): known(arch, list_models(), "unknown arch")
+    if not is_model(arch): check_choice(arch, list_models(), "unknown arch")
     if arch in text_models: return text_models[arch](**kwargs)
     if arch.startswith('wb_'): return timm.model_entrypoint(arch)(**kwargs)
     return timm.create_model(arch, **kwargs)

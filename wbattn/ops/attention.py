@@ -12,7 +12,7 @@ from torch import nn, Tensor
 from einops import einsum, rearrange
 from fastcore.basics import patch
 from ..forms import Unfit, fast, operator
-from ..numerics import (block_options, check_heads, check_option, check_sizes, check_tensors, check_tokens,
+from ..numerics import (block_options, check_heads, require, check_sizes, check_tensors, check_tokens,
                              differentiated, is_int, log_sizes, no_autocast, plain_grad, refuse_mask, widen)
 from ..rates import subspace_rate
 
@@ -22,16 +22,16 @@ def _check_qkv(q, k, v):
     check_tensors(queries=q, keys=k, values=v)
     fit = q.dim() == k.dim() == 4 and 0 < q.shape[2] <= k.shape[2]
     fit = fit and k.shape == v.shape == (*q.shape[:2], k.shape[2], q.shape[3])
-    check_option(fit, 'shapes', (q.shape, k.shape, v.shape), 'queries b h m p, keys and values b h n p with n ≥ m ≥ 1')
+    require(fit, 'shapes', (q.shape, k.shape, v.shape), 'queries b h m p, keys and values b h n p with n ≥ m ≥ 1')
 
 def _as_bias(mask, q, k):
     "A mask as what is added to the logits, −∞ where a boolean one is False"
-    check_option(isinstance(mask, Tensor), 'mask', type(mask), 'a tensor')
+    require(isinstance(mask, Tensor), 'mask', type(mask), 'a tensor')
     known_type = mask.dtype == torch.bool or mask.is_floating_point()
-    check_option(known_type, 'mask', mask.dtype, 'booleans, True where a query sees a key, or numbers added to the logits')
+    require(known_type, 'mask', mask.dtype, 'booleans, True where a query sees a key, or numbers added to the logits')
     logits = (*q.shape[:3], k.shape[2])
     fit = mask.dim() in (2, 4) and all(given in (1, n) for given, n in zip(mask.shape[::-1], logits[::-1]))
-    check_option(fit, 'mask', mask.shape, f'm n = {logits[2:]}, or b h m n = {logits}, where b and h may be 1')
+    require(fit, 'mask', mask.shape, f'm n = {logits[2:]}, or b h m n = {logits}, where b and h may be 1')
     if mask.dtype == torch.bool: return k.new_zeros(mask.shape).masked_fill(~mask, -torch.inf)
     return mask.to(k.dtype)
 
@@ -158,7 +158,7 @@ def linear_part(
 # %% ../../nbs/10a_attention.ipynb #8da429ce
 class ProjectedAttention(nn.Module):
     "Tokens to the codes of each head by one map, something between the tokens, and another map back."
-    parts, sense = 3, 0    # queries, keys and values; derived from no objective
+    num_maps, direction = 3, 0    # queries, keys and values; derived from no objective
     def __init__(self,
         dim:int,                 # token width d
         num_heads:int=8,         # h
@@ -171,11 +171,11 @@ class ProjectedAttention(nn.Module):
         **block,                 # what timm's blocks hand to every attention layer
     ):
         super().__init__()
-        check_option(0 <= attn_drop <= 1, 'attn_drop', attn_drop, 'a probability')
+        require(0 <= attn_drop <= 1, 'attn_drop', attn_drop, 'a probability')
         self.dim, self.num_heads, self.attn_drop = dim, num_heads, attn_drop
         self.head_dim = check_heads(dim, num_heads, head_dim)
         inner = num_heads*self.head_dim
-        self.qkv = nn.Linear(dim, self.parts*inner, bias=qkv_bias)
+        self.qkv = nn.Linear(dim, self.num_maps*inner, bias=qkv_bias)
         self.proj = nn.Linear(inner, dim, bias=proj_bias)
         self.proj_drop = nn.Dropout(proj_drop)
         block_options(self, block)
@@ -197,7 +197,7 @@ def forward(self:ProjectedAttention,
 def _heads(self:ProjectedAttention, x):
     "Queries, keys and values of tokens `b n d`, or what stands for all three: `t b h n p`"
     check_tokens(x, self.dim)
-    return rearrange(self.qkv(x), 'b n (t h p) -> t b h n p', t=self.parts, h=self.num_heads)
+    return rearrange(self.qkv(x), 'b n (t h p) -> t b h n p', t=self.num_maps, h=self.num_heads)
 
 @patch
 def _out(self:ProjectedAttention, y): return self.proj_drop(self.proj(join_heads(y)))
@@ -222,7 +222,7 @@ def objective(self:ProjectedAttention,
 @patch
 def bases(self:ProjectedAttention)->Tensor|None:
     "The subspaces U_k `h d p`; None where queries, keys and values see three different ones."
-    if self.parts > 1: return None
+    if self.num_maps > 1: return None
     return rearrange(linear_part(self.qkv, self.dim), '(h p) d -> h d p', h=self.num_heads)
 
 @patch
@@ -261,7 +261,7 @@ def subspace_attention(
 # %% ../../nbs/11_crate.ipynb #ce4e68cc
 class MSSA(ProjectedAttention):
     "Multi-head subspace self-attention: as published, or with the output matrix tied to U."
-    parts, sense = 1, -1   # one map; a step is meant to lower the objective R_c(Z | U)
+    num_maps, direction = 1, -1   # one map; a step is meant to lower the objective R_c(Z | U)
     def __init__(self,
         dim:int,                 # token width d
         num_heads:int=8,         # h, subspaces
@@ -312,8 +312,8 @@ class ISTA(nn.Module):
         lam:float=0.1,    # price λ of a unit of code, ≥ 0
     ):
         super().__init__()
-        check_option(is_int(dim), 'dim', dim, 'a whole number')
-        check_option(dim > 0 and step > 0 and lam >= 0, 'dim, step, lam', (dim, step, lam),
+        require(is_int(dim), 'dim', dim, 'a whole number')
+        require(dim > 0 and step > 0 and lam >= 0, 'dim, step, lam', (dim, step, lam),
             'dim ≥ 1, step > 0 and lam ≥ 0')
         self.dim, self.step, self.lam = dim, step, lam
         self.weight = nn.Parameter(nn.init.kaiming_uniform_(torch.empty(dim, dim)))
@@ -335,7 +335,7 @@ class ODL(nn.Module):
         lam:float=0.1,    # price λ of a unit of code, ≥ 0
     ):
         super().__init__()
-        check_option(dim*ratio >= 1 and step > 0 and lam >= 0, 'dim·ratio, step, lam', (dim*ratio, step, lam),
+        require(dim*ratio >= 1 and step > 0 and lam >= 0, 'dim·ratio, step, lam', (dim*ratio, step, lam),
             'at least one atom, step > 0 and lam ≥ 0')
         self.step, self.lam = step, lam
         def dictionary(): return nn.Parameter(nn.init.kaiming_uniform_(torch.empty(dim, int(dim*ratio))))
@@ -380,7 +380,7 @@ class _Causal:
         "The update of the next tokens of a stream, exactly as `forward` gives it."
         x = x_t.unsqueeze(1) if x_t.dim() == 2 else x_t
         state = self.init_state(len(x), x.device) if state is None else state
-        check_option(len(state[0]) == len(x), 'samples of the state', len(state[0]), f'{len(x)} of them')
+        require(len(state[0]) == len(x), 'samples of the state', len(state[0]), f'{len(x)} of them')
         y, state = self._read(x, state)
         return self._out(y).view_as(x_t), state
 
@@ -400,7 +400,7 @@ class _Cached(_Causal):
         "The state before the first token."
         if device is None: device = next((p.device for p in self.parameters()), 'cpu')
         empty = torch.zeros(batch, self.num_heads, 0, self.head_dim, device=device)     # of the type that is read
-        return (empty,)*min(self.parts, 2)
+        return (empty,)*min(self.num_maps, 2)
 
 class CausalSoftmax(_Cached, SoftmaxAttention):
     "Causal multi-head softmax attention (GPT-2's), over a sequence or a stream."

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 from ..forms import Unfit
-from ..numerics import (check_option, check_tensors, differentiated, is_int, mix64, no_autocast, plain_grad, shift_right,
+from ..numerics import (require, check_tensors, differentiated, is_int, mix64, no_autocast, plain_grad, shift_right,
                              splitmix64, widen)
 
 # %% ../../nbs/14_basis.ipynb #83fda611
@@ -23,7 +23,7 @@ def sketch(
 )->Tensor:                           # Ω `n r`, standard normal
     "Gaussian sketch whose entry (i, j) depends on (seed, i, j) only, so that any number of tokens fits."
     if n < 0 or r < 1: raise ValueError(f'a sketch needs n ≥ 0 rows and r ≥ 1 columns, got n={n}, r={r}')
-    check_option(is_int(seed), 'seed', seed, 'a whole number')
+    require(is_int(seed), 'seed', seed, 'a whole number')
     row, col = (torch.arange(k, dtype=torch.int64, device='cpu') for k in (n, r))
     key = mix64(torch.tensor(seed + 1, dtype=torch.int64, device='cpu'))
     bits = splitmix64(mix64(key ^ row + 1)[:, None], col)
@@ -69,7 +69,7 @@ def pooled_sketch(
 )->Tensor:                           # `b n r`: the sums of `sizes` consecutive rows of Ω
     "The sketch of tokens that stand for several: each takes the sum of its rows of Ω."
     counts = sizes.round().long()
-    check_option((counts >= 0).all() and (counts == sizes).all(), 'sizes', sizes, 'whole numbers ≥ 0')
+    require((counts >= 0).all() and (counts == sizes).all(), 'sizes', sizes, 'whole numbers ≥ 0')
     ends = counts.cumsum(-1)
     rows = cached_sketch(int(ends.max()), r, seed, sizes.device, torch.float64)
     total = torch.cat([rows.new_zeros(1, r), rows.cumsum(0)])
@@ -102,7 +102,7 @@ def cholesky_basis(
 )->Tensor:           # Q `... d r`, orthonormal columns as ε → 0; float32 or better
     "Basis of the columns of `Y` by a Cholesky factor of their Gram matrix (ECA A.3, Algorithm 4)."
     check_tensors(Y=Y)
-    check_option(eps >= 0, 'eps', eps, 'a ridge ≥ 0')
+    require(eps >= 0, 'eps', eps, 'a ridge ≥ 0')
     with no_autocast(Y):
         Y = widen(Y)
         Y = Y / Y.norm(dim=-2, keepdim=True).clamp_min(next_to_nothing**0.5)
@@ -119,7 +119,7 @@ def ridge_gram(
     eps:float,   # ridge ε ≥ 0
 )->Tensor:       # `... r r`
     "YᵀY + ε·diag(YᵀY) in the type of the sketch; a column of next to nothing counts as tiny."
-    check_option(eps >= 0, 'eps', eps, 'a ridge ≥ 0')
+    require(eps >= 0, 'eps', eps, 'a ridge ≥ 0')
     M = gram(Y)
     return M + eps * torch.diag_embed(M.diagonal(dim1=-2, dim2=-1).clamp_min(next_to_nothing))
 
@@ -154,7 +154,7 @@ def ridge_project(
 )->Tensor:           # QQᵀX `... d m`
     "QQᵀX = Y(YᵀY + ε·diag(YᵀY))⁻¹YᵀX without forming Q (ECA A.3 and B.1)."
     check_tensors(Y=Y, X=X)
-    check_option(Y.shape[-2] == X.shape[-2], 'shapes', (Y.shape, X.shape), 'equally many rows in Y and X')
+    require(Y.shape[-2] == X.shape[-2], 'shapes', (Y.shape, X.shape), 'equally many rows in Y and X')
     wide = torch.promote_types(widen(Y[:0]).dtype, X.dtype)
     return project_rows(X.mT, Y.to(wide), eps).mT.to(X.dtype)
 

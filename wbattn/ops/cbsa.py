@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 from fastcore.basics import patch
 from einops import einsum
-from ..numerics import check_option, check_sizes, check_value, log_sizes, no_autocast, refuse_mask, whole, widen
+from ..numerics import require, check_sizes, check_value, log_sizes, no_autocast, refuse_mask, int_range, widen
 from .attention import ProjectedAttention
 
 # %% ../../nbs/17_cbsa.ipynb #61873542
@@ -28,14 +28,14 @@ def _cells(n, m, like, of=None):
 # %% ../../nbs/17_cbsa.ipynb #a1ee82a7
 def _grid_of(n, grid):
     "Rows and columns of n tokens; `ValueError` unless they account for all of them"
-    check_option(n >= 1, 'tokens to average', n, 'at least 1: a class token is not averaged')
+    require(n >= 1, 'tokens to average', n, 'at least 1: a class token is not averaged')
     if grid is None:
         side = math.isqrt(n)
-        check_option(side*side == n, 'tokens', n, 'a square number, or grid=(rows, columns); (1, -1) is one row')
+        require(side*side == n, 'tokens', n, 'a square number, or grid=(rows, columns); (1, -1) is one row')
         return side, side
     rows, columns = grid
     if columns == -1: columns = n // rows
-    check_option(rows*columns == n, 'grid', tuple(grid), f'rows and columns of {n} tokens')
+    require(rows*columns == n, 'grid', tuple(grid), f'rows and columns of {n} tokens')
     return rows, columns
 
 # %% ../../nbs/17_cbsa.ipynb #1626bc0f
@@ -78,7 +78,7 @@ def contract_and_broadcast(
 )->Tensor:                      # `b h n p`
     "Contract representatives by attention among them and broadcast the result (CBSA, eq. 1 of the page)."
     fit = w.dim() == 4 and pool.shape[-2] == w.shape[2]
-    check_option(fit, 'shapes', (w.shape, pool.shape), 'codes b h n p and weights n m or b n m')
+    require(fit, 'shapes', (w.shape, pool.shape), 'codes b h n p and weights n m or b n m')
     with no_autocast(w):
         codes = widen(w)
         Q = (pool if pool.dim() == 2 else pool[:, None]).to(codes.dtype).transpose(-2, -1) @ codes
@@ -90,7 +90,7 @@ def contract_and_broadcast(
 # %% ../../nbs/17_cbsa.ipynb #85321732
 class CBSA(ProjectedAttention):
     "Contract-and-broadcast self-attention: linear in tokens, through side × side representatives."
-    parts = 1           # one map to the codes
+    num_maps = 1         # one map to the codes
     needs_grid = True   # blocks and models hand on `grid` and `num_prefix_tokens`
     def __init__(self,
         dim:int,                         # token width d
@@ -105,7 +105,7 @@ class CBSA(ProjectedAttention):
         **block,                         # what timm's blocks hand to every attention layer
     ):
         super().__init__(dim, num_heads, qkv_bias, proj_drop=proj_drop, head_dim=head_dim, **block)
-        check_value('side', side, whole())
+        check_value('side', side, int_range())
         self.side, self.grid = side, grid
         self.num_prefix_tokens, self.published = num_prefix_tokens, published
         self.step_rep = nn.Parameter(self.qkv.weight.new_empty(num_heads, 1, 1))
@@ -137,7 +137,7 @@ def _check_padding(sizes, real, rows, columns):
     row, column = (torch.arange(n)[:, None] for n in real.shape[1:])
     corner = (row < rows[:, None, None]) & (column.mT < columns[:, None, None])
     fits = torch.equal(real, corner) and ((sizes == 0) | (sizes == 1)).all()
-    check_option(fits, 'sizes', sizes.unique().tolist(),
+    require(fits, 'sizes', sizes.unique().tolist(),
         f'1, and 0 for padding on the right and below, on a grid of {tuple(real.shape[1:])}; merged rows bring `pool`')
 
 def _padded_pool(sizes, side, grid, prefix, suffix, like):
@@ -189,7 +189,7 @@ def forward(self:CBSA,
     return self._out(contract_and_broadcast(w, pool, self.step_rep, self.step_x, sizes))
 
 @patch
-def token_kwargs(self:CBSA,
+def merge_kwargs(self:CBSA,
     x:Tensor,                           # tokens before merging `b n d`
     grid:tuple[int, int]|None=None,     # rows and columns of the tokens behind the prefix; the constructor's unless given
     num_prefix_tokens:int|None=None,    # tokens in front of them, likewise

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 from fastcore.basics import patch
 from ..forms import Unfit, fast, operator, to_onnx
-from ..numerics import (block_options, check_option, check_sizes, check_tensors, check_tokens, check_value, is_int,
-                             no_autocast, one_of, refuse_mask, widen)
+from ..numerics import (block_options, require, check_sizes, check_tensors, check_tokens, check_value, is_int,
+                             no_autocast, choice_of, refuse_mask, widen)
 from .attention import ProjectedAttention, is_bare, join_heads, split_heads
 from ..rates import variational_rate
 
@@ -29,8 +29,8 @@ def soft_threshold(
 )->Tensor:                    # weights ≥ 0 that sum to one over the last dimension `... k`
     "Euclidean projection of the last dimension, or its `topk` largest, on the simplex (DMSA eqs. 13–14)."
     check_tensors(scores=s)
-    check_option(topk is None or 1 <= topk <= s.shape[-1], 'topk', topk, f'1 … {s.shape[-1]} scores')
-    check_option(topk is None or weights is None, 'topk', topk, 'None beside weights')
+    require(topk is None or 1 <= topk <= s.shape[-1], 'topk', topk, f'1 … {s.shape[-1]} scores')
+    require(topk is None or weights is None, 'topk', topk, 'None beside weights')
     v = widen(s)
     v = v - v.detach().amax(-1, keepdim=True)                       # the projection doesn't see a shift
     z, order = _descending(v)
@@ -56,7 +56,7 @@ def rotate(
     "Rotary positions: turn the features 2i and 2i + 1 of each token by the angle position · 10^(−8i/d)."
     if positions is None: positions = torch.arange(x.shape[-2], device=x.device).expand(x.shape[:-1])
     fit = x.shape[-1] % 2 == 0 and positions.shape == x.shape[:-1]
-    check_option(fit, 'shapes', (x.shape, positions.shape), 'tokens ... n d, d even, and positions ... n')
+    require(fit, 'shapes', (x.shape, positions.shape), 'tokens ... n d, d even, and positions ... n')
     angle = _angles(positions, x.shape[-1])
     v = widen(x)
     c, s = angle.cos().to(v.dtype), angle.sin().to(v.dtype)
@@ -81,7 +81,7 @@ def _check_codes(w, Pi, mask):
     check_tensors(w=w, Pi=Pi, mask=mask)
     fit = w.ndim == 4 and 0 not in w.shape[2:] and Pi.shape == w.shape[:3]
     fit = fit and (mask is None or mask.shape == w.shape[:2])
-    check_option(fit, 'shapes', (w.shape, Pi.shape), 'codes b h n p with n, p ≥ 1, membership b h n and mask b h')
+    require(fit, 'shapes', (w.shape, Pi.shape), 'codes b h n p with n, p ≥ 1, membership b h n and mask b h')
 
 # %% ../../nbs/16_dmsa.ipynb #16aa0004
 @operator
@@ -148,16 +148,16 @@ _activations = {'soft_threshold': soft_threshold, 'sigmoid': torch.sigmoid, 'rel
 
 def _check_options(num_heads, topk, sparsify, activation):
     "Raise `ValueError` unless the options of a `DMSA` fit together"
-    check_value('sparsify', sparsify, one_of('subspace', 'token', 'both', None))
-    check_value('activation', activation, one_of(*_activations))
+    check_value('sparsify', sparsify, choice_of('subspace', 'token', 'both', None))
+    check_value('activation', activation, choice_of(*_activations))
     thresholds = sparsify in ('subspace', 'both') and activation == 'soft_threshold'
     ok = topk is None or is_int(topk) and 1 <= topk <= num_heads and thresholds
-    check_option(ok, 'topk', topk, f'1 … num_heads={num_heads}, and a soft threshold of subspaces')
+    require(ok, 'topk', topk, f'1 … num_heads={num_heads}, and a soft threshold of subspaces')
 
 # %% ../../nbs/16_dmsa.ipynb #3fb852d1
 class DMSA(ProjectedAttention):
     "Decoupled membership-subspace attention: a learned membership, subspaces switched on and off."
-    parts, sense = 1, -1   # one map; a step is meant to lower the variational rate
+    num_maps, direction = 1, -1   # one map; a step is meant to lower the variational rate
     def __init__(self,
         dim:int,                          # token width d; even if `rope`
         num_heads:int=8,                  # K, subspaces; divides dim
@@ -171,7 +171,7 @@ class DMSA(ProjectedAttention):
     ):
         super().__init__(dim, num_heads, qkv_bias, proj_drop=proj_drop)
         _check_options(num_heads, topk, sparsify, activation)
-        check_option(dim % 2 == 0 or not rope, 'dim', dim, 'an even width with rope=True')
+        require(dim % 2 == 0 or not rope, 'dim', dim, 'an even width with rope=True')
         self.topk, self.sparsify, self.activation, self.rope = topk, sparsify, activation, rope
         self.pi = nn.Linear(dim, num_heads, bias=False)        # w_k
         block_options(self, block)
@@ -253,7 +253,7 @@ def objective(self:DMSA,
     return torch.stack([variational_rate(*sample) for sample in zip(x, Pi.mT, U)])
 
 @patch
-def token_kwargs(self:DMSA,
+def merge_kwargs(self:DMSA,
     x:Tensor,   # tokens before merging `b n d`
 )->dict:        # name of an argument → what each token brings to it `n`, and how merging combines it
     "Rotary positions: a token that stands for several is where they are on average."

@@ -15,8 +15,8 @@ from torch.autograd import Function
 from einops import rearrange
 from fastcore.basics import patch
 from ..forms import Unfit, fast, operator
-from ..numerics import (NOT_NEGATIVE, block_options, check_heads, check_option, check_sizes, check_tensors,
-                             check_tokens, check_value, differentiated, is_int, known, no_autocast, plain_grad,
+from ..numerics import (NOT_NEGATIVE, block_options, check_heads, require, check_sizes, check_tensors,
+                             check_tokens, check_value, differentiated, is_int, check_choice, no_autocast, plain_grad,
                              refuse_mask, widen)
 from .attention import join_heads, split_heads
 from .basis import cached_sketch, pooled_sketch, project_rows, projector, ridge_basis
@@ -40,7 +40,7 @@ def check_update(
     check_tensors(Z=Z, omega=omega, U=U)
     fit = min(Z.dim(), omega.dim()) > 1 and Z.shape[-2] == omega.shape[-2] > 0
     fit = fit and (U is None or U.dim() == 3 and U.shape[1] == Z.shape[-1])
-    check_option(fit, 'shapes', (Z.shape, omega.shape, getattr(U, 'shape', None)),
+    require(fit, 'shapes', (Z.shape, omega.shape, getattr(U, 'shape', None)),
         'tokens ... n d with n ≥ 1, a sketch ... n r and bases h d p')
 
 # %% ../../nbs/15_eca.ipynb #3ccc4f54
@@ -56,7 +56,7 @@ def expand(
 # %% ../../nbs/15_eca.ipynb #9f3f258d
 def _projectors(U, S, eps, projection):
     "Projectors on the spans of the codes `... h p p`, from the sketched tokens S `... d r`"
-    known(projection, ('full', 'diagonal'), 'unknown projection')
+    check_choice(projection, ('full', 'diagonal'), 'unknown projection')
     with no_autocast(S):
         Y = rearrange(U, 'h d p -> (h p) d').to(S.dtype) @ S
         P = projector(Y.unflatten(-2, (len(U), -1)), eps)
@@ -137,7 +137,7 @@ def _check_widths(dim, num_heads, head_dim, rank):
     most = min(head_dim, dim // num_heads)
     if rank is None: rank = max(1, min(20, most // 2))
     fits = is_int(rank) and 1 <= rank <= most
-    check_option(fits, 'rank', rank, f'1 … {most}: rank ≤ head_dim and num_heads·rank ≤ dim (ECA eq. 5)')
+    require(fits, 'rank', rank, f'1 … {most}: rank ≤ head_dim and num_heads·rank ≤ dim (ECA eq. 5)')
     return head_dim, rank
 
 # %% ../../nbs/15_eca.ipynb #eeb3987e
@@ -175,7 +175,7 @@ def _omega(self:_Sketched, x, sizes=None, omega=None):
     check_tokens(x, self.dim)
     shape, dtype = (x.shape[1], self.rank), widen(x[:0]).dtype
     if omega is not None:
-        check_option(omega.shape[-2:] == shape and omega.shape[:-2] in ((), x.shape[:1]), 'omega', omega.shape,
+        require(omega.shape[-2:] == shape and omega.shape[:-2] in ((), x.shape[:1]), 'omega', omega.shape,
             f'n r = {shape}, or one for each sample')
         return omega
     if sizes is None: return cached_sketch(*shape, self.seed, x.device, dtype)
@@ -213,7 +213,7 @@ class Compress(_Sketched):
     ):
         head_dim, rank = _check_widths(dim, num_heads, head_dim, rank)
         check_value('eps', eps, NOT_NEGATIVE)
-        known(projection, ('full', 'diagonal'), 'unknown projection')
+        check_choice(projection, ('full', 'diagonal'), 'unknown projection')
         super().__init__(dim, rank, seed)
         self.num_heads, self.head_dim, self.eps, self.projection = num_heads, head_dim, eps, projection
         self.U = nn.Parameter(nn.init.orthogonal_(torch.empty(dim, num_heads * head_dim)))
@@ -243,7 +243,7 @@ def membership(self:Compress,
 # %% ../../nbs/15_eca.ipynb #f4f1bf36
 class ECAttention(_Sketched):
     "The update α·expand(x) − β·compress(x) of ECA eq. (4); the block adds it to x."
-    sense = +1   # a step is meant to raise the objective R(Z) − R_c(Z | U)
+    direction = +1   # a step is meant to raise the objective R(Z) − R_c(Z | U)
     def __init__(self,
         dim:int,                 # token width d
         num_heads:int=8,         # K, subspaces
@@ -274,9 +274,9 @@ class ECAttention(_Sketched):
 @patch
 def _raw(self:ECAttention, name, v):
     "What is stored for a strength"
-    check_option(isinstance(v, Real) and math.isfinite(v), name, v, 'a finite number')
+    require(isinstance(v, Real) and math.isfinite(v), name, v, 'a finite number')
     if not self.positive: return float(v)
-    check_option(v > 0, name, v, 'a number > 0, with positive=True')
+    require(v > 0, name, v, 'a number > 0, with positive=True')
     return math.log(math.expm1(v))
 @patch(as_prop=True)
 def alpha(self:ECAttention)->Tensor:
@@ -310,7 +310,7 @@ def objective(self:ECAttention,
 
 # %% ../../nbs/15_eca.ipynb #3cc0de17
 @patch
-def token_kwargs(self:ECAttention,
+def merge_kwargs(self:ECAttention,
     x:Tensor,   # tokens before merging `b n d`
 )->dict:        # name of an argument → what each token brings to it `n r`, and how merging combines it
     "Rows of Ω: a token that stands for several takes the sum of theirs."

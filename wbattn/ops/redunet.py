@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 from fastcore.basics import patch
-from ..numerics import (NOT_NEGATIVE, POSITIVE, check_option, check_sizes, check_tensors, check_tokens,
-                             check_value, no_autocast, refuse_mask, whole, widen)
+from ..numerics import (NOT_NEGATIVE, POSITIVE, require, check_sizes, check_tensors, check_tokens,
+                             check_value, no_autocast, refuse_mask, int_range, widen)
 from ..rates import cholesky_plus_eye, rate_reduction
 
 # %% ../../nbs/10_redunet.ipynb #4f2a31ec
@@ -36,7 +36,7 @@ def compression_operators(
     eps:float=0.5,  # distortion ε (not ε²), > 0
 )->Tensor:          # C, one symmetric matrix for each group `... k d d`
     "Cʲ = α_j(I + α_jZᵀΠʲZ)⁻¹, α_j = d/n_jε²; the gradient of R_c(Z, Π) is Σ_j γ_j Πʲ Z Cʲ, γ_j = n_j/n."
-    check_option(Pi.shape[-2:-1] == Z.shape[-2:-1], 'Pi', Pi.shape, f'a membership ... {Z.shape[-2]} k')
+    require(Pi.shape[-2:-1] == Z.shape[-2:-1], 'Pi', Pi.shape, f'a membership ... {Z.shape[-2]} k')
     return torch.stack([_ridge_inverse(Z, eps, w) for w in Pi.unbind(-1)], -3)
 
 # %% ../../nbs/10_redunet.ipynb #f4bae6ef
@@ -58,7 +58,7 @@ def _unit(Z, shift):
 # %% ../../nbs/10_redunet.ipynb #42d9200e
 class ReduLayer(nn.Module):
     "One gradient step on the rate reduction, with operators fixed by the labelled features that built it."
-    sense = 1
+    direction = 1
     def __init__(self,
         eta:float=0.5,   # step size η
         lam:float=500.,  # sharpness λ of the membership, ≥ 0
@@ -66,7 +66,7 @@ class ReduLayer(nn.Module):
         shift:int=0,     # 0: tokens `n d`; 1, 2: signals `n c t`, images `n c h w` with all circular shifts
     ):
         super().__init__()
-        check_value('shift', shift, whole(0, 2))
+        check_value('shift', shift, int_range(0, 2))
         check_value('eps', eps, POSITIVE)
         check_value('lam', lam, NOT_NEGATIVE)
         self.eta, self.lam, self.eps, self.shift = eta, lam, eps, shift
@@ -82,11 +82,11 @@ def fit(self:ReduLayer,
     "Set the operators to those of the labelled features; returns the layer."
     check_tensors(features=Z)
     is_whole = isinstance(labels, Tensor) and not (labels.is_floating_point() or labels.is_complex())
-    check_option(is_whole, 'labels', getattr(labels, 'dtype', type(labels)), 'a tensor of whole numbers')
+    require(is_whole, 'labels', getattr(labels, 'dtype', type(labels)), 'a tensor of whole numbers')
     fit = Z.dim() == 2 + self.shift and labels.shape == Z.shape[:1]
-    check_option(fit, 'shapes', (Z.shape, labels.shape), 'features n d, n c t or n c h w, and n labels')
+    require(fit, 'shapes', (Z.shape, labels.shape), 'features n d, n c t or n c h w, and n labels')
     classes = labels.unique().tolist()
-    check_option(classes == [*range(len(classes))], 'labels', classes, '0 … k−1, none missing')
+    require(classes == [*range(len(classes))], 'labels', classes, '0 … k−1, none missing')
     V, w, shifts = _rows(widen(Z), self.shift), Z.new_ones(len(Z)), Z[0, 0].numel()
     E = _ridge_inverse(V, self.eps, w, shifts)
     C = torch.stack([_ridge_inverse(V[..., labels == j, :], self.eps, w[labels == j], shifts)
@@ -119,7 +119,7 @@ def _residuals(self:ReduLayer, Z):
     check_tensors(features=Z)
     E, C = self.matrices()
     found, made = (Z.shape[1:] if self.shift else Z.shape[-1:]), (E.shape[-1], *E.shape[:-2])
-    check_option(found == made, 'features', Z.shape, f'features of {made}, as in fit')
+    require(found == made, 'features', Z.shape, f'features of {made}, as in fit')
     V = _rows(widen(Z), self.shift)
     with no_autocast(Z): R = V.unsqueeze(0) @ C.to(V.dtype)
     return V, R, torch.linalg.vector_norm(R, dim=(*range(1, R.dim() - 2), -1))
@@ -198,7 +198,7 @@ class ReduNet(nn.Module):
         shift:int=0,     # 0: vectors `n d`; 1, 2: signals `n c t`, images `n c h w`, equivariant to shifts
     ):
         super().__init__()
-        check_value('depth', depth, whole(0))
+        check_value('depth', depth, int_range(0))
         self.layers = nn.ModuleList(ReduLayer(eta, lam, eps, shift) for _ in range(depth))
         self.head = ReduLayer(eta, lam, eps, shift)
 

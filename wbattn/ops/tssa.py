@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 from fastcore.basics import patch
 from ..forms import operator
-from ..numerics import block_options, check_option, check_sizes, check_tensors, is_int, no_autocast, widen
+from ..numerics import block_options, require, check_sizes, check_tensors, is_int, no_autocast, widen
 from .attention import ProjectedAttention, _Causal, _refuse_sizes
 from ..rates import variational_rate
 
@@ -40,10 +40,10 @@ def check_codes(
     "Raise `ValueError` unless codes are `b h n p`, temperatures `h` or `h 1`, and biases `h n`."
     check_tensors(codes=w, temp=temp, bias=bias)
     ok = w.ndim == 4 and 0 not in w.shape[1:]
-    check_option(ok, 'codes', w.shape, 'b h n p with h, n, p ≥ 1')
+    require(ok, 'codes', w.shape, 'b h n p with h, n, p ≥ 1')
     h, n = w.shape[1:3]
-    check_option(temp.shape in ((h,), (h, 1)), 'temp', temp.shape, f'one temperature for each of the {h} heads')
-    check_option(bias is None or bias.shape == (h, n), 'bias', getattr(bias, 'shape', None),
+    require(temp.shape in ((h,), (h, 1)), 'temp', temp.shape, f'one temperature for each of the {h} heads')
+    require(bias is None or bias.shape == (h, n), 'bias', getattr(bias, 'shape', None),
         f'biases h n of {h} heads and {n} tokens')
     return temp.to(torch.promote_types(w.dtype, torch.float32)).reshape(h, 1)
 
@@ -76,7 +76,7 @@ def tssa_membership(
 # %% ../../nbs/12_tssa.ipynb #e31c01cb
 class TSSA(ProjectedAttention):
     "Token-statistics self-attention as ToST publishes it: code map, a temperature per head, output map."
-    parts, sense = 1, -1   # one map; a step is meant to lower the variational rate
+    num_maps, direction = 1, -1   # one map; a step is meant to lower the variational rate
     def __init__(self,
         dim:int,               # token width d
         num_heads:int=8,       # K, groups; divides dim
@@ -199,7 +199,7 @@ def _start_lives(half_life, num_heads, learned):
     if not isinstance(half_life, (list, tuple)): half_life = [half_life]*num_heads
     lives = [float(life) for life in half_life]
     ok = len(lives) == num_heads and all(life > 0 and not (learned and life == math.inf) for life in lives)
-    check_option(ok, 'half_life', half_life, f'numbers > 0, one or {num_heads}, finite where they learn')
+    require(ok, 'half_life', half_life, f'numbers > 0, one or {num_heads}, finite where they learn')
     return lives
 
 # %% ../../nbs/18_causal.ipynb #d8a07218
@@ -218,7 +218,7 @@ class CausalTSSA(_Causal, TSSA):
     ):
         super().__init__(dim, num_heads, qkv_bias, proj_drop, proj_bias)
         fits = max_len is None or is_int(max_len) and max_len >= 1
-        check_option(fits, 'max_len', max_len, 'a whole number ≥ 1, or None')
+        require(fits, 'max_len', max_len, 'a whole number ≥ 1, or None')
         self.max_len, self.learned = max_len, learned
         self.bias = None if max_len is None else nn.Parameter(torch.zeros(num_heads, max_len))
         self.lives = _start_lives(half_life, num_heads, learned)
@@ -251,7 +251,7 @@ def half_life(self:CausalTSSA)->Tensor|None:
 @patch
 def _biases(self:CausalTSSA, start, end):
     if self.bias is None: return None
-    check_option(end <= self.max_len, 'tokens of the stream', end,
+    require(end <= self.max_len, 'tokens of the stream', end,
         f'at most max_len={self.max_len}, where the table of biases ends')
     return self.bias[:, start:end]
 

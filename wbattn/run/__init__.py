@@ -154,15 +154,15 @@ def command(
 # %% ../../nbs/76_cli.ipynb #daedb9ec
 def _rules():
     "What options may hold, by name; of those that all commands share, and those of one."
-    from wbattn.numerics import SHARE, one_of, whole
+    from wbattn.numerics import SHARE, choice_of, int_range
     positive = (lambda v: 0 < v < math.inf), "a positive number"
     number = (lambda v: 0 <= v < math.inf), "a number of at least 0"
     several = 'epochs', 'bs', 'img_size', 'topk', 'seeds', 'tokens'
-    return dict.fromkeys(several, whole()) | dict(
-        num_workers=whole(0), seed=whole(0, 2**32 - 1), threads=whole(1, max(64, os.cpu_count() or 1)),
-        lr=positive, temperature=number, topp=SHARE, seconds=positive, part=one_of('valid', 'test'),
-        amp=one_of('auto', 'bf16', 'fp16', 'none'),
-        ablate=one_of('total', 'blocks', 'heads', 'halves', 'attn'))
+    return dict.fromkeys(several, int_range()) | dict(
+        num_workers=int_range(0), seed=int_range(0, 2**32 - 1), threads=int_range(1, max(64, os.cpu_count() or 1)),
+        lr=positive, temperature=number, topp=SHARE, seconds=positive, part=choice_of('valid', 'test'),
+        amp=choice_of('auto', 'bf16', 'fp16', 'none'),
+        ablate=choice_of('total', 'blocks', 'heads', 'halves', 'attn'))
 
 def plain_options(
     func,       # whose signature says what they may be
@@ -185,12 +185,12 @@ def checked(
     given:dict, # option → value
 )->SimpleNamespace:
     "The options as attributes; a `UserError` for a value that makes no sense."
-    from wbattn.numerics import check_option, check_types, check_value # late: they load PyTorch
+    from wbattn.numerics import require, check_types, check_value # late: they load PyTorch
     given, rules = plain_options(func, given), _rules()
     check_types(func, {name: value for name, value in given.items() if value is not None})
     for name, value in given.items():
         if value is None: continue
-        if value == '' and name not in ('out', 'prompt', 'command'): check_option(False, name, value, "a name")
+        if value == '' and name not in ('out', 'prompt', 'command'): require(False, name, value, "a name")
         if name in rules: check_value(name, value, rules[name])
     return SimpleNamespace(**given)
 

@@ -28,8 +28,8 @@ from ..look import (RECORDS, MissingQuantity, ablate, class_masks, class_probabi
     merge_figure, new_figure, no_math, plot_ablation, plot_prediction)
 from ..models.maps import Segmenter
 from ..models.merging import TokenMerger
-from ..numerics import SHARE, UserError, check_option, check_value, whole
-from wbattn.run.runs import (as_given, check_data, optional_figure, predictions, read_pretrained, save_figure,
+from ..numerics import SHARE, UserError, require, check_value, int_range
+from wbattn.run.runs import (explicit_options, check_data, optional_figure, predictions, read_pretrained, save_figure,
     scores)
 from ..train.callbacks import amp_mode
 from ..train.checkpoint import atomic_write, check_writable, versions, write_json
@@ -49,7 +49,7 @@ def image_files(
     files = []
     for p in map(Path, paths):
         if not p.exists(): raise FileNotFoundError(f"no picture here: {str(p)!r} doesn't exist")
-        check_option(p.is_dir() or p.is_file(), 'picture', str(p), "a file or a folder") # no pipe, which might never end
+        require(p.is_dir() or p.is_file(), 'picture', str(p), "a file or a folder") # no pipe, which might never end
         files += sorted(get_image_files(p)) if p.is_dir() else [p]
     if files: return files
     raise FileNotFoundError(f"no pictures in {', '.join(map(str, paths))}; expected files such as .jpg, .jpeg, .png")
@@ -91,7 +91,7 @@ def evaluation_dls(
     size = config.pop('input_size')[1:]
     if data == run.get('data'): config = run['recipe']['data'] | run['given']
     config = {k: v for k, v in (config | dict(img_size=size)).items() if k in takes}
-    given = as_given(o, ['data_dir', 'download', 'num_workers']) | (o.cfg or {})
+    given = explicit_options(o, ['data_dir', 'download', 'num_workers']) | (o.cfg or {})
     device = next(model.parameters()).device
     fixed = dict(device=device)
     if 'val_bs' in takes: fixed |= dict(bs=1, val_bs=o.bs or 128) # bs: of training, which doesn't happen
@@ -164,7 +164,7 @@ def write_ablation(
 # %% ../../nbs/75_predict.ipynb #e083129b
 def _changes(o, model):
     "What an evaluation was asked to do otherwise than the run did."
-    changes = as_given(o, ['model', 'cfg', 'merge'])
+    changes = explicit_options(o, ['model', 'cfg', 'merge'])
     if o.amp != 'auto': changes['amp'] = o.amp
     if o.data is not None and o.data != model.run.get('data', o.data): changes['data'] = o.data
     return changes
@@ -184,7 +184,7 @@ def run_eval(
     o, # options, see evaluate_run
 )->dict:
     "Evaluate the model that a run left, or that others published."
-    check_option(not (o.ablate and o.merge), 'ablate', o.ablate, 'no ablation of merged tokens; leave out merge')
+    require(not (o.ablate and o.merge), 'ablate', o.ablate, 'no ablation of merged tokens; leave out merge')
     model = open_pretrained(o)
     out = Path(o.out or model.path.parent)
     if o.out != '': check_writable(out)
@@ -282,8 +282,8 @@ def token_probs(
     topp=None,        # the likeliest that together hold this probability, in (0, 1]; None: all
 ):                    # probabilities `b v`
     "What the next token is drawn from."
-    check_option(0 <= temperature < math.inf, 'temperature', temperature, 'a number of at least 0')
-    for k, v, rule in (('topk', topk, whole()), ('topp', topp, SHARE)):
+    require(0 <= temperature < math.inf, 'temperature', temperature, 'a number of at least 0')
+    for k, v, rule in (('topk', topk, int_range()), ('topp', topp, SHARE)):
         if v is not None: check_value(k, v, rule)
     if temperature == 0: topk, temperature = 1, 1.
     p, order = (logits.float()/temperature).softmax(-1).sort(dim=-1, descending=True, stable=True)
@@ -304,8 +304,8 @@ def generate(
     used=None,    # draw only among so many tokens, where a model's table has more than its vocabulary; None: all
 )->Iterator:      # new tokens `b`, as they are made
     "Go on with texts; where a model's tables are full, it forgets the older half."
-    check_value('n', n, whole())
-    check_option(ids.dim() == 2, 'shape of ids', tuple(ids.shape), 'b n, one row a prompt')
+    check_value('n', n, int_range())
+    require(ids.dim() == 2, 'shape of ids', tuple(ids.shape), 'b n, one row a prompt')
     if not ids.shape[1]: raise UserError("the prompt is empty; a model needs at least one token to go on from")
     rng, most, ids = torch.Generator(), model.max_seq_len or 0, ids.cpu()
     rng.seed() if seed is None else rng.manual_seed(seed)

@@ -35,7 +35,7 @@ from timm import get_pretrained_cfg_value
 from timm.layers import to_2tuple
 from timm.optim import create_optimizer_v2, get_optimizer_info, param_groups_layer_decay, param_groups_weight_decay
 from ..cores import cpu_threads, default_threads
-from ..numerics import known
+from ..numerics import check_choice
 from ..data import Task, task_of
 from ..models import create
 from ..models.transformer import fit_positions
@@ -489,7 +489,7 @@ def wb_learner(
     named, classes = isinstance(arch, str), model_kwargs.get('num_classes', getattr(arch, 'num_classes', None))
     task, name = task_of(dls, classes), arch if named else type(arch).__name__
     recipe = _changed(recipe or get_recipe(getattr(dls, 'name', None), name), dls, lr, wd, moms)
-    known(recipe.loss, LOSSES, "unknown loss")
+    check_choice(recipe.loss, LOSSES, "unknown loss")
     if task.targets == 'classes': loss_func = loss_func or _loss_of(recipe, task)
     else: loss_func = _loss_of_block(dls, recipe, task, loss_func)
     if metrics is None: metrics = [METRICS[k](dls) for k in task.metrics]

@@ -11,7 +11,7 @@ import pandas as pd
 from dataclasses import dataclass, field, fields, replace
 from timm.optim import list_optimizers
 from torch._dynamo import list_backends
-from ..numerics import SHARE, UserError, check_types, check_value, known, one_of, whole
+from ..numerics import SHARE, UserError, check_types, check_value, check_choice, choice_of, int_range
 
 # %% ../../nbs/50_recipes.ipynb #74d94753
 _number = (lambda v: 0 <= v < math.inf), "a number of at least 0"
@@ -21,12 +21,12 @@ _below_one = (lambda v: 0 <= v < 1), "in [0, 1)"
 _momenta = (lambda v: all(0 <= m < 1 for m in v)), "numbers in [0, 1)"
 
 RULES = (
-    ('epochs bs grad_accum_steps', whole()), ('lr_base_size threads', whole(0)), ('lr opt_eps', _positive),
+    ('epochs bs grad_accum_steps', int_range()), ('lr_base_size threads', int_range(0)), ('lr opt_eps', _positive),
     ('wd warmup_epochs warmup_lr min_lr', _number), ('moms opt_betas', _momenta),
     ('rate_weight token_labels mixup cutmix clip_grad', _number), ('layer_decay', SHARE),
     ('mixup_prob mixup_switch_prob', _share), ('warmup smoothing model_ema_decay', _below_one),
-    ('sched', one_of('one_cycle', 'cosine', 'linear', 'inverse_sqrt')),
-    ('amp', one_of('auto', 'bf16', 'fp16', 'none'))) # names of fields, and what they may hold
+    ('sched', choice_of('one_cycle', 'cosine', 'linear', 'inverse_sqrt')),
+    ('amp', choice_of('auto', 'bf16', 'fp16', 'none'))) # names of fields, and what they may hold
 
 # %% ../../nbs/50_recipes.ipynb #6645d57e
 class RecipeRules:
@@ -34,7 +34,7 @@ class RecipeRules:
     def __post_init__(self):
         check_types(type(self), vars(self))
         self.moms, self.opt_betas = list(self.moms), list(self.opt_betas) # as JSON has them
-        known(self.opt, list_optimizers(), "unknown opt")
+        check_choice(self.opt, list_optimizers(), "unknown opt")
         for names, rule in RULES:
             for name in names.split():
                 if (value := getattr(self, name)) is not None: check_value(name, value, rule)
@@ -94,7 +94,7 @@ class Recipe(Steps):
         if self.loss == 'simdino' and (self.token_labels or not self.model_ema_decay):
             raise UserError("loss=simdino needs a teacher, such as model_ema_decay=0.99, and token_labels=0")
         if isinstance(self.torchcompile, str):
-            known(self.torchcompile, list_backends(None), "unknown torchcompile")
+            check_choice(self.torchcompile, list_backends(None), "unknown torchcompile")
 
 RECIPE_FIELDS = [f.name for f in fields(Recipe) if f.name != 'source'] # what a user may change
 
@@ -105,7 +105,7 @@ def derive(
     **changes    # fields; `model` and `data` are merged into those of `base`
 )->Recipe:
     "`base` with other numbers, each with its source."
-    for name in changes: known(name, RECIPE_FIELDS, "a recipe has no")
+    for name in changes: check_choice(name, RECIPE_FIELDS, "a recipe has no")
     check_types(Recipe, changes)
     sources = base.source | dict.fromkeys(pd.json_normalize(changes), source) # names such as `data.img_size`
     for k in changes.keys() & {'model', 'data'}: changes[k] = getattr(base, k) | changes[k]
@@ -116,7 +116,7 @@ def read_recipe(
     values:dict, # fields, as a file holds them
 )->Recipe:
     "A recipe as it was stored; a `UserError` for fields that there aren't, and for values that make no sense."
-    for name in values: known(name, [*RECIPE_FIELDS, 'source'], "a recipe has no")
+    for name in values: check_choice(name, [*RECIPE_FIELDS, 'source'], "a recipe has no")
     return Recipe(**values)
 
 def check_recipe(
