@@ -132,8 +132,21 @@ def spec_of(
 class _Measure(Callback):
     "The same random numbers for every variant; what its layers do, when it is trained."
     order, remove_on_fetch = 99, True
-    def __init__(self, seed): self.seed = seed
-    def before_fit(self): set_seed(self.seed)
+    def __init__(self, seed): self.seed, self.start = seed, {}
+    def state_dict(self): return self.start
+    def load_state_dict(self, start): self.start = start
+    def before_fit(self):
+        if getattr(self.learn, 'first_epoch', 0) == 0: self.start = self._objectives()     # else a run goes on
+        set_seed(self.seed)
+
+    def _objectives(self):
+        "By layer: each operator's objective before its step, after it, and after a random update of the same length."
+        x = self.dls.valid.one_batch()[0][:64]
+        try: rates = layer_rates(self.model, x, what=['objective'], where='stream', control=True)
+        except MissingQuantity: return {}                                       # a model without attention
+        names = dict(objective='entering', objective_after='leaving', objective_random='random')
+        return {name: rates[key] for key, name in names.items() if key in rates}
+
     def after_fit(self):
         x, model = self.dls.valid.one_batch()[0][:64], self.model
         test = self.dls.loaders[-1]
@@ -143,7 +156,7 @@ class _Measure(Callback):
         rates = {}
         with contextlib.suppress(MissingQuantity):                              # of a model without attention
             rates = layer_rates(model, x, what=['R', 'Rc'], after=False)
-            rates |= layer_rates(model, x, what=['objective'], where='stream')
+        rates |= self._objectives() | {f'start_{name}': values for name, values in self.start.items()}
         counts = [(o.calls, o.failures) for o in operators(model) if hasattr(o, 'failures')]
         self.found = {k: json.dumps(np.round(v, 4).tolist()) for k, v in rates.items()}
         self.found |= dict(changed=int((a != b).sum()), off_right=off_right)
@@ -157,7 +170,8 @@ def _step_sizes(file):
     return {k: json.dumps(v) for k, v in (history[-1] | dict(history=history)).items()}
 
 # %% ../nbs/81b_studies.ipynb #594a906c
-_lists = 'alpha', 'beta', 'R', 'Rc', 'entering', 'leaving', 'history'
+_objectives = 'entering', 'leaving', 'random'
+_lists = ('alpha', 'beta', 'R', 'Rc', *_objectives, *(f'start_{name}' for name in _objectives), 'history')
 COLUMNS = ['variant', 'seed', 'test_right', 'off_right', 'test_images', 'test_cross_entropy', 'valid_right', 'valid_images',
            'valid_cross_entropy', 'params', 'epochs', 'seconds', 'cpu_seconds', 'changed', 'cholesky_calls',
            'cholesky_failures', 'failed', *_lists, 'date', 'device', 'torch', 'wbattn', 'command', 'spec']
@@ -187,7 +201,7 @@ def _train(o, spec, recipe, seed, folder):
     except (NonFiniteError, torch.linalg.LinAlgError) as e:
         return pd.DataFrame([dict(failed=str(e), epochs=recipe.epochs)])
     names = dict(seconds_training='seconds', seconds_cpu='cpu_seconds', versions_torch='torch', started='date',
-                 versions_wbattn='wbattn', objective='entering', objective_after='leaving')
+                 versions_wbattn='wbattn')
     found = summary | measure.found | _step_sizes(folder/'step_sizes.csv')
     return pd.json_normalize(found, sep='_').rename(columns=names).assign(failed='')
 
