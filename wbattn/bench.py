@@ -18,7 +18,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ProfilerActivity, profile
 from . import forms
 from .models.transformer import attn_layers
-from .numerics import UserError, require, check_value, check_choice, choice_of, int_range
+from .checks import check_choice, check_value, choice_of, int_range, require, UserError
 from .ops.attention import MSSA, SoftmaxAttention, XCA
 from .ops.cbsa import CBSA
 from .ops.dmsa import DMSA

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 import torch
 from torch import nn
-from .numerics import UserError, require
+from .checks import require, UserError
 
 # %% ../nbs/06_cores.ipynb #06c0r007
 def _quota(

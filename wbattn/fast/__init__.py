@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.library import custom_op
 from ..forms import Unfit, fast
-from ..numerics import check_sizes, plain_grad, widen
+from ..numerics import plain_grad, resolve_sizes, widen
 from ..ops.dmsa import _angles, _check_codes, decoupled_attention, rotary_scores
 from ..ops.tssa import (causal_token_statistics_attention, causal_token_statistics_step, check_codes,
     check_half_life, token_statistics_attention)
@@ -226,7 +226,7 @@ def _on_codes(op, w, *rest):
 def _token_statistics_in_c(w, temp, sizes=None):
     "Token-statistics attention in three sweeps of C, and three for its gradient."
     _check(w, sizes=sizes)
-    return _on_codes(_tssa, w, check_codes(w, temp), None if sizes is None else check_sizes(sizes, w))[0]
+    return _on_codes(_tssa, w, check_codes(w, temp), None if sizes is None else resolve_sizes(sizes, w))[0]
 
 # %% ../../nbs/29_core.ipynb #30bbb6bb
 def _causally(w, temp, bias, half_life, before=None):
@@ -263,7 +263,7 @@ def _decoupled_attention_in_c(w, Pi, mask=None, sizes=None):
     _check(w, Pi, mask, sizes=sizes)
     _check_codes(w, Pi, mask)
     mask = w.new_ones(w.shape[:2]) if mask is None else mask
-    return _on_codes(_dmsa, w, widen(Pi), widen(mask), None if sizes is None else check_sizes(sizes, w))[0]
+    return _on_codes(_dmsa, w, widen(Pi), widen(mask), None if sizes is None else resolve_sizes(sizes, w))[0]
 
 @fast(rotary_scores, 'cpu')
 def _rotary_scores_in_c(x, weight, positions=None):

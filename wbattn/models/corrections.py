@@ -16,7 +16,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from timm.layers import Attention
 from torch import Tensor, nn
-from ..numerics import require
+from ..checks import require
 from ..ops.attention import MSSA, SoftmaxAttention
 
 # %% ../../nbs/35_corrections.ipynb #713f8b21

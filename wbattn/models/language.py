@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from fastcore.basics import patch
 from torch import Tensor, nn
-from ..numerics import require, check_value, int_range
+from ..checks import check_value, int_range, require
 from .layers import Block, TimmModel, _rename, _second_half, placed
 from .transformer import _block_halves
 from .zoo import register

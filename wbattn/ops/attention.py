@@ -12,8 +12,9 @@ from torch import nn, Tensor
 from einops import einsum, rearrange
 from fastcore.basics import patch
 from ..forms import Unfit, fast, operator
-from ..numerics import (block_options, check_heads, require, check_sizes, check_tensors, check_tokens,
-                             differentiated, is_int, log_sizes, no_autocast, plain_grad, refuse_mask, widen)
+from ..checks import (apply_block_options, check_tensors, check_tokens, is_int, refuse_mask, require,
+                           resolve_head_dim)
+from ..numerics import differentiated, log_sizes, no_autocast, plain_grad, resolve_sizes, widen
 from ..rates import subspace_rate
 
 # %% ../../nbs/10a_attention.ipynb #717b2c4d
@@ -116,7 +117,7 @@ def cross_covariance_attention(
 )->Tensor:                   # `b h n p`
     "softmax(q̂ᵀk̂·temp) between channels, applied to each token's value; q̂, k̂ have unit length over tokens."
     _check_qkv(q, k, v)
-    weight = 1. if sizes is None else check_sizes(sizes, q).sqrt()[:, None, :, None]
+    weight = 1. if sizes is None else resolve_sizes(sizes, q).sqrt()[:, None, :, None]
     q, k = (F.normalize(widen(t)*weight, dim=2).to(v.dtype) for t in (q, k))
     A = (einsum(q, k, 'b h n i, b h n j -> b h i j') * temp).softmax(-1)
     return einsum(F.dropout(A, dropout), v, 'b h i j, b h n j -> b h n i')
@@ -173,12 +174,12 @@ class ProjectedAttention(nn.Module):
         super().__init__()
         require(0 <= attn_drop <= 1, 'attn_drop', attn_drop, 'a probability')
         self.dim, self.num_heads, self.attn_drop = dim, num_heads, attn_drop
-        self.head_dim = check_heads(dim, num_heads, head_dim)
+        self.head_dim = resolve_head_dim(dim, num_heads, head_dim)
         inner = num_heads*self.head_dim
         self.qkv = nn.Linear(dim, self.num_maps*inner, bias=qkv_bias)
         self.proj = nn.Linear(inner, dim, bias=proj_bias)
         self.proj_drop = nn.Dropout(proj_drop)
-        block_options(self, block)
+        apply_block_options(self, block)
 
 # %% ../../nbs/10a_attention.ipynb #e5a8955e
 @patch

@@ -12,7 +12,8 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 from fastcore.basics import patch
 from einops import einsum
-from ..numerics import require, check_sizes, check_value, log_sizes, no_autocast, refuse_mask, int_range, widen
+from ..checks import check_value, int_range, refuse_mask, require
+from ..numerics import log_sizes, no_autocast, resolve_sizes, widen
 from .attention import ProjectedAttention
 
 # %% ../../nbs/17_cbsa.ipynb #61873542
@@ -65,7 +66,7 @@ def _read(Q, w, sizes):
         return together, together
     empty = (log_s == -torch.inf).all(-1, keepdim=True)         # nothing but padding: a softmax of nothing is NaN
     together = (logits + log_s.masked_fill(empty, 0.)).softmax(-1)
-    s = check_sizes(sizes, w)[:, None, None]
+    s = resolve_sizes(sizes, w)[:, None, None]
     return together, together / s.where(s > 0, torch.inf)
 
 # %% ../../nbs/17_cbsa.ipynb #da7329df
@@ -184,7 +185,7 @@ def forward(self:CBSA,
     "The update of the tokens."
     refuse_mask(attn_mask, is_causal)
     w, = self._heads(x)
-    if sizes is not None: sizes = check_sizes(sizes, x)
+    if sizes is not None: sizes = resolve_sizes(sizes, x)
     if pool is None: pool = self.pool(x.shape[1], sizes, grid, num_prefix_tokens, widen(x[:0]))
     return self._out(contract_and_broadcast(w, pool, self.step_rep, self.step_x, sizes))
 

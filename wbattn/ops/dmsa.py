@@ -11,8 +11,9 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 from fastcore.basics import patch
 from ..forms import Unfit, fast, operator, to_onnx
-from ..numerics import (block_options, require, check_sizes, check_tensors, check_tokens, check_value, is_int,
-                             no_autocast, choice_of, refuse_mask, widen)
+from ..checks import (apply_block_options, check_tensors, check_tokens, check_value, choice_of, is_int,
+                           refuse_mask, require)
+from ..numerics import no_autocast, resolve_sizes, widen
 from .attention import ProjectedAttention, is_bare, join_heads, split_heads
 from ..rates import variational_rate
 
@@ -96,7 +97,7 @@ def decoupled_attention(
     with no_autocast(w):
         v, Pi = widen(w), widen(Pi)
         a = 1. if mask is None else widen(mask)[..., None, None]
-        weight = Pi if sizes is None else Pi * check_sizes(sizes, w).unsqueeze(-2)
+        weight = Pi if sizes is None else Pi * resolve_sizes(sizes, w).unsqueeze(-2)
         m = (weight.unsqueeze(-2) @ v.square()) / (weight.sum(-1) + 1e-8)[..., None, None]      # b h 1 p
         return (v * (Pi.unsqueeze(-1) * (-a/(1 + a*a*m)))).to(w.dtype)
 
@@ -174,7 +175,7 @@ class DMSA(ProjectedAttention):
         require(dim % 2 == 0 or not rope, 'dim', dim, 'an even width with rope=True')
         self.topk, self.sparsify, self.activation, self.rope = topk, sparsify, activation, rope
         self.pi = nn.Linear(dim, num_heads, bias=False)        # w_k
-        block_options(self, block)
+        apply_block_options(self, block)
 
 # %% ../../nbs/16_dmsa.ipynb #f19387a8
 @patch
@@ -192,7 +193,7 @@ def _scores(self:DMSA, x, sizes, positions):
 def _gates(self:DMSA, x, sizes, positions):
     "Membership `b h n`, and mask `b h` or None"
     scores = self._scores(x, sizes, positions)
-    s = None if sizes is None else check_sizes(sizes, x).to(scores.dtype).unsqueeze(1)
+    s = None if sizes is None else resolve_sizes(sizes, x).to(scores.dtype).unsqueeze(1)
     Pi = scores.sigmoid() if self.sparsify in ('subspace', None) else soft_threshold(scores, weights=s)
     if self.sparsify in ('token', None): return Pi, None
     if s is None: gate = scores.mean(-1)

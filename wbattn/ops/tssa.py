@@ -12,7 +12,8 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 from fastcore.basics import patch
 from ..forms import operator
-from ..numerics import block_options, require, check_sizes, check_tensors, is_int, no_autocast, widen
+from ..checks import apply_block_options, check_tensors, is_int, require
+from ..numerics import no_autocast, resolve_sizes, widen
 from .attention import ProjectedAttention, _Causal, _refuse_sizes
 from ..rates import variational_rate
 
@@ -50,7 +51,7 @@ def check_codes(
 # %% ../../nbs/12_tssa.ipynb #a2a068ba
 def _over_all(w, temp, sizes):
     "Update and Π of codes `b h n p`, in their type"
-    temp, weight = check_codes(w, temp), 1. if sizes is None else check_sizes(sizes, w)[:, None, :, None]
+    temp, weight = check_codes(w, temp), 1. if sizes is None else resolve_sizes(sizes, w)[:, None, :, None]
     def total(x, _): return (weight*x).sum(-2, keepdim=True)
     with no_autocast(w): y, Pi, _ = _token_statistics(widen(w), temp, total)
     return y.to(w.dtype), Pi.to(w.dtype)
@@ -87,7 +88,7 @@ class TSSA(ProjectedAttention):
     ):
         super().__init__(dim, num_heads, qkv_bias, proj_drop=proj_drop, proj_bias=proj_bias)
         self.temp = nn.Parameter(torch.ones(num_heads, 1))       # 1/2η
-        block_options(self, block)
+        apply_block_options(self, block)
 
     def _mix(self, w, sizes): return token_statistics_attention(w, self.temp, sizes)
 
@@ -225,7 +226,7 @@ class CausalTSSA(_Causal, TSSA):
         if learned: self.log_half_life = nn.Parameter(torch.tensor(self.lives).log2())
         self.register_buffer('_half_life', None, persistent=False)
         self._restore_lives()
-        block_options(self, block)
+        apply_block_options(self, block)
 
     def _restore_lives(self):
         "Fixed half-lives as the arguments have them, where the weights are."
