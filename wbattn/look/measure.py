@@ -26,7 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from typing import Callable, NamedTuple
 from ..checks import check_choice, check_value, choice_of
 from ..numerics import widen
-from ..ops.attention import ISTA
+from ..ops.crate import ISTA
 from ..rates import coding_rate, effective_rank, spectrum_cdf, subspace_rate, variational_rate
 from ..train.checkpoint import rng_state, set_rng_state, write_epoch
 

@@ -16,8 +16,7 @@ from ..checks import check_value, int_range, require
 from .layers import Block, TimmModel, _rename, _second_half, placed
 from .transformer import _block_halves
 from .zoo import register
-from ..ops.attention import CausalMSSA, CausalSoftmax
-from ..ops.tssa import CausalTSSA
+from ..ops.causal import CausalMSSA, CausalSoftmax, CausalTSSA
 
 # %% ../../nbs/33b_language.ipynb #33b10a02
 def check_room(

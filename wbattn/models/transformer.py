@@ -19,8 +19,9 @@ from timm.models.xcit import ClassAttentionBlock, PositionalEncodingFourier
 from torch import Tensor, nn
 from ..checks import check_choice, refuse_mask, require
 from ..ops.dmsa import DMSA
-from ..ops.attention import ISTA, MSSA, ODL, SoftmaxAttention, XCA
+from ..ops.attention import SoftmaxAttention, XCA
 from ..ops.cbsa import CBSA
+from ..ops.crate import ISTA, MSSA, ODL
 from ..ops.eca import ECAttention
 from ..ops.tssa import TSSA
 from .layers import Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed, TimmModel, _rename, placed

@@ -43,8 +43,11 @@ def soft_threshold(
     return q.to(s.dtype)
 
 # %% ../../nbs/16_dmsa.ipynb #91ef38a8
-def _angles(positions, d):
-    "Angle of each feature pair `... n d/2`, in float64 where there is float64"
+def rotary_angles(
+    positions:Tensor,  # of tokens `... n`, any real numbers
+    d:int,             # width of a token, even
+)->Tensor:             # `... n d/2`, in float64 where there is float64
+    "The angle by which each pair of features is turned."
     wide = torch.float32 if positions.device.type == 'mps' else torch.float64
     pairs = torch.arange(0, d, 2, dtype=wide, device=positions.device)
     return positions.to(wide).unsqueeze(-1) * 1e4**(-pairs/d)
@@ -58,7 +61,7 @@ def rotate(
     if positions is None: positions = torch.arange(x.shape[-2], device=x.device).expand(x.shape[:-1])
     fit = x.shape[-1] % 2 == 0 and positions.shape == x.shape[:-1]
     require(fit, 'shapes', (x.shape, positions.shape), 'tokens ... n d, d even, and positions ... n')
-    angle = _angles(positions, x.shape[-1])
+    angle = rotary_angles(positions, x.shape[-1])
     v = widen(x)
     c, s = angle.cos().to(v.dtype), angle.sin().to(v.dtype)
     a, b = v.unflatten(-1, (-1, 2)).unbind(-1)
@@ -77,8 +80,12 @@ def rotary_scores(
         return F.linear(turned, weight.to(turned.dtype)).transpose(-2, -1)
 
 # %% ../../nbs/16_dmsa.ipynb #4a355c72
-def _check_codes(w, Pi, mask):
-    "Raise `ValueError` unless codes `b h n p`, membership `b h n` and mask `b h` fit together"
+def check_masked_codes(
+    w:Tensor,          # codes, as a user gave them
+    Pi:Tensor,         # membership
+    mask:Tensor|None,  # how much of each subspace takes part
+):
+    "Raise `ValueError` unless codes `b h n p`, membership `b h n` and mask `b h` fit together."
     check_tensors(w=w, Pi=Pi, mask=mask)
     fit = w.ndim == 4 and 0 not in w.shape[2:] and Pi.shape == w.shape[:3]
     fit = fit and (mask is None or mask.shape == w.shape[:2])
@@ -93,7 +100,7 @@ def decoupled_attention(
     sizes:Tensor|None=None,  # how many tokens each row stands for `b n`
 )->Tensor:                   # −Π·mask·w/(1 + m) `b h n p`, m the energy of a masked feature in its group
     "Token statistics of the codes `mask·w` under a given membership (DMSA eq. 18, Algorithm 1)."
-    _check_codes(w, Pi, mask)
+    check_masked_codes(w, Pi, mask)
     with no_autocast(w):
         v, Pi = widen(w), widen(Pi)
         a = 1. if mask is None else widen(mask)[..., None, None]
