@@ -16,7 +16,7 @@ from torch import nn, Tensor
 
 # %% ../nbs/01a_checks.ipynb #c50dd750
 class UserError(ValueError):
-    "A wrong argument, option or file, said in words that a user understands: a command prints them in one line."
+    "A wrong argument, option or file, said in a user's words: a command prints them in one line."
 
 # %% ../nbs/01a_checks.ipynb #67743638
 def require(
@@ -105,7 +105,7 @@ def check_choice(
 
 # %% ../nbs/01a_checks.ipynb #a48d6464
 def _are_members(values, kinds):
-    "Is this a tuple or list of as many members as kinds (one kind and `...`: any number), each of its kind?"
+    "Is this a tuple or list whose members are of these kinds? One kind and `...` stand for any number."
     if not isinstance(values, (tuple, list)): return False
     if not kinds: return True                         # a bare `tuple` or `list` says nothing of members
     if kinds[-1] is Ellipsis: kinds = [kinds[0] for _ in values]
@@ -137,7 +137,9 @@ def _in_words(kind):
     inside = [option for option in get_args(kind) if option is not Ellipsis]
     if origin in (Union, UnionType): return ' or '.join(_in_words(option) for option in inside)
     if origin is Literal: return ' or '.join(repr(option) for option in inside)
-    if origin in (tuple, list): return f"{_kind_names[origin]} of ({', '.join(_in_words(option) for option in inside)})"
+    if origin in (tuple, list):
+        members = ', '.join(_in_words(option) for option in inside)
+        return f'{_kind_names[origin]} of ({members})'
     if kind in _kind_names: return _kind_names[kind]
     return getattr(kind, '__name__', str(kind))
 
@@ -154,6 +156,14 @@ def check_types(
         require(_is_of_kind(value, kind), name, value, _in_words(kind))
 
 # %% ../nbs/01a_checks.ipynb #e132055b
+def check_real(
+    **tensors,  # what a user gave, by the name of the argument
+):
+    "Raise `ValueError` unless all are tensors of real numbers, whole ones and truth values among them."
+    for name, t in tensors.items():
+        if not isinstance(t, Tensor): raise ValueError(f'{name} must be a tensor, got {type(t).__name__}')
+        if t.is_complex(): raise ValueError(f'{name} must hold real numbers, got {t.dtype}')
+
 def check_tensors(
     **tensors,  # what a user gave, by the name of the argument; None passes
 ):
@@ -181,7 +191,8 @@ def refuse_mask(
 ):
     "Raise `ValueError` unless there is no mask."
     if attn_mask is None and not is_causal: return
-    given = 'is_causal=True' if attn_mask is None else f'attn_mask of shape {tuple(attn_mask.shape)}'
+    if attn_mask is None: given = 'is_causal=True'
+    else: given = f'attn_mask of shape {tuple(attn_mask.shape)}'
     raise ValueError(f'this operator takes no mask, got {given}: a row of sizes 0 is padding, '
                      'and causal operators such as CausalTSSA see no later token')
 
@@ -210,7 +221,8 @@ def resolve_head_dim(
         raise UserError('dim, num_heads and head_dim must be whole numbers, '
                         f'got {dim!r}, {num_heads!r} and {head_dim!r}')
     if dim < 1 or num_heads < 1 or (head_dim is not None and head_dim < 1):
-        raise UserError(f'dim and num_heads must be ≥ 1, so head_dim if given; got {dim}, {num_heads} and {head_dim}')
+        raise UserError('dim and num_heads must be ≥ 1, so head_dim if given; '
+                        f'got {dim}, {num_heads} and {head_dim}')
     if head_dim is not None: return head_dim
     if dim % num_heads:
         raise UserError(f'dim={dim} must be divisible by num_heads={num_heads}, or head_dim be given')

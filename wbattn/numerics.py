@@ -81,13 +81,15 @@ def mix64(
     return x ^ shift_right(x, 31)
 
 # %% ../nbs/04_numerics.ipynb #5e4080d2
+_golden_step = -0x61c8864680b583eb   # 0x9e3779b97f4a7c15 as a signed number
+
 def splitmix64(
     seed:int|Tensor,  # start of the sequence: a whole number, or int64 of any shape
     j:Tensor,         # which of its outputs, int64, ≥ 0
 )->Tensor:            # int64: 64 bits for each seed and j, broadcast
     "Outputs of splitmix64 by number, without those before them."
-    if isinstance(seed, int): seed = (seed + 2**63) % 2**64 - 2**63        # as a signed number
-    return mix64((j + 1) * -0x61c8864680b583eb + seed)                     # 0x9e3779b97f4a7c15, the golden step
+    if isinstance(seed, int): seed = (seed + 2**63) % 2**64 - 2**63    # as a signed number
+    return mix64((j + 1)*_golden_step + seed)
 
 # %% ../nbs/04_numerics.ipynb #5900235b
 def plain_grad(
@@ -96,11 +98,12 @@ def plain_grad(
     g:Tensor,      # gradient by its output
 )->tuple:          # gradients by the inputs, None where none is wanted
     "Gradients that can themselves be differentiated: autograd's, of the plain form."
+    def wants_grad(t): return t is not None and t.requires_grad
     with torch.enable_grad():
-        inputs = [t if t is None else t.view_as(t) for t in inputs]     # one tensor may stand in several places
-        wanted = [t for t in inputs if t is not None and t.requires_grad]
+        inputs = [None if t is None else t.view_as(t) for t in inputs]     # one tensor may stand in several places
+        wanted = [t for t in inputs if wants_grad(t)]
         grads = iter(torch.autograd.grad(plain(*inputs), wanted, g, create_graph=True))
-    return tuple(next(grads) if t is not None and t.requires_grad else None for t in inputs)
+    return tuple(next(grads) if wants_grad(t) else None for t in inputs)
 
 # %% ../nbs/04_numerics.ipynb #87d09267
 def differentiated(
