@@ -10,7 +10,7 @@ from timm.data import ImageNetInfo
 from torch import Tensor, nn
 from wbattn import DMSA, ECAttention, MSSA, TSSA, compression_operators, expansion_operator
 from wbattn.data import digits_dls
-from wbattn.numerics import check_choice
+from wbattn.checks import check_choice
 from wbattn.models import create
 
 def tiny_image(

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from wbattn.testing import assert_close, assert_same_op, check_operator, expect_fail
     from wbattn.forms import use
     from wbattn.ops.redunet import ReduLayer, ReduNet, compression_operators, expansion_operator
-    from wbattn.ops.tssa import (CausalTSSA, TSSA, causal_token_statistics_attention, token_statistics_attention,
-        tssa_membership)
+    from wbattn.ops.tssa import TSSA, token_statistics_attention, tssa_membership
+    from wbattn.ops.causal import CausalTSSA, causal_token_statistics_attention
     from wbattn.ops.basis import cholesky_basis, ridge_project, sketch
     from wbattn.ops.eca import Compress, ECAttention, Expand, compress, eca_membership, expand
     from wbattn.ops.dmsa import DMSA, soft_threshold
-    from wbattn.ops.attention import ISTA, MSSA, ODL, SoftmaxAttention, XCA, subspace_attention
+    from wbattn.ops.attention import SoftmaxAttention, XCA
+    from wbattn.ops.crate import ISTA, MSSA, ODL, subspace_attention
     from wbattn.ops.cbsa import CBSA
     from wbattn.models import create, list_models, load_model, save_model
     from wbattn.losses import CodingRateLoss, RateReductionLoss, SimDINOLoss

@@ -18,12 +18,14 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ProfilerActivity, profile
 from . import forms
 from .models.transformer import attn_layers
-from .numerics import UserError, require, check_value, check_choice, choice_of, int_range
-from .ops.attention import MSSA, SoftmaxAttention, XCA
+from .checks import check_choice, check_value, choice_of, int_range, require, UserError
+from .ops.attention import SoftmaxAttention, XCA
+from .ops.causal import CausalTSSA
 from .ops.cbsa import CBSA
+from .ops.crate import MSSA
 from .ops.dmsa import DMSA
 from .ops.eca import ECAttention
-from .ops.tssa import CausalTSSA, TSSA
+from .ops.tssa import TSSA
 
 # %% ../nbs/39_bench.ipynb #0c01861b
 def _seconds(f, device):

@@ -11,57 +11,63 @@ from contextlib import contextmanager
 from pathlib import Path
 import torch
 from torch import nn
-from .numerics import UserError, require
+from .checks import require, UserError
 
 # %% ../nbs/06_cores.ipynb #06c0r007
-def _quota(
+def _cpu_quota(
     root='/sys/fs/cgroup', # where Linux says what a container may use
 ):
     "Processors' worth of time that this container gets; None: no limit, or not known."
     root = Path(root)
     try:
-        if (root/'cpu.max').is_file(): limit, period = (root/'cpu.max').read_text().split()
-        else: limit, period = ((root/'cpu'/f'cpu.cfs_{name}_us').read_text() for name in ('quota', 'period'))
-        return float(limit)/float(period) if float(limit) > 0 else None
+        if (root/'cpu.max').is_file(): quota, period = (root/'cpu.max').read_text().split()
+        else:
+            quota = (root/'cpu'/'cpu.cfs_quota_us').read_text()
+            period = (root/'cpu'/'cpu.cfs_period_us').read_text()
+        processors = float(quota)/float(period)
     except (OSError, ValueError): return None # no file, or the word max
+    return processors if processors > 0 else None
 
 # %% ../nbs/06_cores.ipynb #06c0r008
 def available_cores()->int:
     "Processors that this process may use, at least 1."
     try: cores = len(os.sched_getaffinity(0))
     except AttributeError: cores = os.cpu_count() or 1 # no Linux
-    quota = _quota()
+    quota = _cpu_quota()
     if quota is not None: cores = min(cores, round(quota))
-    here = os.environ.get('LOCAL_WORLD_SIZE', '1')
-    return max(1, cores//max(1, int(here) if here.isdecimal() else 1))
+    local_processes = os.environ.get('LOCAL_WORLD_SIZE', '1')
+    if local_processes.isdecimal(): cores //= max(1, int(local_processes))
+    return max(1, cores)
 
 # %% ../nbs/06_cores.ipynb #06c0r015
 def check_processes():
-    "`UserError` where the environment contradicts itself about the processes of a run."
-    said = {name: os.environ[name] for name in ('WORLD_SIZE', 'RANK', 'LOCAL_RANK') if name in os.environ}
-    for name, value in said.items():
-        require(value.isdecimal(), name, value, "a whole number in the environment, as torchrun sets it")
-    processes, rank = int(said.get('WORLD_SIZE', 1)), int(said.get('RANK', 0))
+    "Raise `UserError` where the environment contradicts itself about the processes of a run."
+    for name in ('WORLD_SIZE', 'RANK', 'LOCAL_RANK'):
+        value = os.environ.get(name, '0')
+        require(value.isdecimal(), name, value, 'a whole number in the environment, as torchrun sets it')
+    processes = int(os.environ.get('WORLD_SIZE', 1))
+    rank = int(os.environ.get('RANK', 0))
     if rank >= max(1, processes):
-        raise UserError(f"RANK={rank} in the environment, but there are {processes} processes (WORLD_SIZE); "
-                        "start them by torchrun, or unset RANK")
-    needed = 'RANK', 'LOCAL_RANK', 'MASTER_ADDR', 'MASTER_PORT'
+        raise UserError(f'RANK={rank} in the environment, but there are {processes} processes (WORLD_SIZE); '
+                        'start them by torchrun, or unset RANK')
+    needed = ('RANK', 'LOCAL_RANK', 'MASTER_ADDR', 'MASTER_PORT')
     missing = [name for name in needed if name not in os.environ]
     if processes > 1 and missing:
         raise UserError(f"WORLD_SIZE={processes} in the environment without {', '.join(missing)}; "
-                        "start processes by torchrun, or unset WORLD_SIZE")
+                        'start processes by torchrun, or unset WORLD_SIZE')
 
 # %% ../nbs/06_cores.ipynb #06c0r011
-_at_start = torch.get_num_threads() # whoever changed it since then meant it
+_threads_at_start = torch.get_num_threads() # whoever changed it since then meant it
 
 def default_threads(
     model:nn.Module, # that is going to compute
 )->int:
     "Threads for a model where nobody says how many."
-    told = 'OMP_NUM_THREADS' in os.environ or torch.get_num_threads() != _at_start
-    if told: return torch.get_num_threads()
-    small = sum(p.numel() for p in model.parameters()) < 1_000_000
-    return 1 if small else min(torch.get_num_threads(), available_cores())
+    threads = torch.get_num_threads()
+    if 'OMP_NUM_THREADS' in os.environ or threads != _threads_at_start: return threads
+    parameters = sum(p.numel() for p in model.parameters())
+    if parameters < 1_000_000: return 1
+    return min(threads, available_cores())
 
 @contextmanager
 def cpu_threads(

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
+from .checks import check_value, choice_of
 
 # %% ../nbs/05_forms.ipynb #ead0ac8f
 class Unfit(Exception):
@@ -38,36 +39,36 @@ def operator(
     "Make a plain function an operator: a call runs its fast form where there is one and it fits."
     @wraps(plain)
     def call(*args, **kwargs):
-        f, why = _fast_form(call, args, kwargs)
-        if f is None: return plain(*args, **kwargs)
+        form, reason = _fast_form(call, args, kwargs)
+        if form is None: return plain(*args, **kwargs)
         try:
-            if not why: return f(*args, **kwargs)
-        except Unfit as unfit: why = str(unfit)
-        if _asked.get() == 'fast': raise ValueError(f'{call.__name__} has no fast form here: {why}')
+            if not reason: return form(*args, **kwargs)
+        except Unfit as unfit: reason = str(unfit)
+        if _forced.get() == 'fast': raise ValueError(f'{call.__name__} has no fast form here: {reason}')
         return plain(*args, **kwargs)
-    call.plain, call.fast = plain, {}
     package, in_ops, _ = plain.__module__.partition('.ops.')
-    call.fast_module = f'{package}.fast' if in_ops else None
+    call.plain = plain
+    call.fast = {}                                               # device → fast form
+    call.fast_module = f'{package}.fast' if in_ops else None     # registers fast forms when it is imported
     return call
 
 # %% ../nbs/05_forms.ipynb #035718bc
-def _known(name, what):
-    "The name of a form or None; `ValueError` for any other"
-    if name in (None, '', 'plain', 'fast'): return name or None
-    raise ValueError(f'{what} must be plain or fast, got {name!r}')
+_form_names = choice_of('plain', 'fast', None)
 
-_default = _known(os.environ.get('WBATTN_FORM'), 'the environment variable WBATTN_FORM')
-_asked = ContextVar('form', default=_default)   # each thread and each task has its own
+_default = os.environ.get('WBATTN_FORM') or None
+check_value('WBATTN_FORM', _default, _form_names)
+_forced = ContextVar('form', default=_default)   # each thread and each task has its own
 
 # %% ../nbs/05_forms.ipynb #d878d5a0
 @contextmanager
 def use(
     name:str,   # 'plain' or 'fast'; None: whichever fits
 ):
-    "Within, in this thread or task alone, operators run this form; `ValueError` where a fast form doesn't fit."
-    before = _asked.set(_known(name, 'a form'))
+    "Within, in this thread or task alone, operators run this form; `ValueError` where a fast one doesn't fit."
+    check_value('name', name, _form_names)
+    before = _forced.set(name)
     try: yield
-    finally: _asked.reset(before)
+    finally: _forced.reset(before)
 
 # %% ../nbs/05_forms.ipynb #1c053e9a
 def to_onnx()->bool:
@@ -75,8 +76,8 @@ def to_onnx()->bool:
     traced = torch.compiler.is_exporting() or torch.jit.is_tracing()
     return traced and torch.onnx.is_in_onnx_export()
 
-def _transformed(tensors):
-    "What PyTorch is doing to these tensors besides computing with them; '' for nothing"
+def _transformation(tensors):
+    "What PyTorch is doing to these tensors besides computing with them; '' for nothing."
     if torch._C._are_functorch_transforms_active(): return 'it is being transformed by torch.func'
     if to_onnx(): return 'it is being exported to ONNX'
     if torch.compiler.is_compiling(): return ''
@@ -88,7 +89,7 @@ def _transformed(tensors):
 
 # %% ../nbs/05_forms.ipynb #8544b444
 def _import_fast(module):
-    "Import the fast forms of a package's operators, if it has some"
+    "Import the fast forms of a package's operators, if it has some."
     if find_spec(module): import_module(module)
     return True
 
@@ -96,15 +97,16 @@ _import_fast._dynamo_marked_constant = True   # assume_constant_result, without 
 
 # %% ../nbs/05_forms.ipynb #d1650522
 def _fast_form(op, args, kwargs):
-    "The fast form for these arguments, or None, and why it doesn't run"
-    if _asked.get() == 'plain': return None, 'it is asked for'
+    "The fast form for these arguments or None, and the reason why it doesn't run: '' where it may."
+    if _forced.get() == 'plain': return None, 'it is asked for'
     if op.fast_module is not None:
         _import_fast(op.fast_module)
         if not torch.compiler.is_compiling(): op.fast_module = None
-    tensors = [t for t in (*args, *kwargs.values()) if isinstance(t, Tensor)]
+    tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
     device = tensors[0].device.type if tensors else 'any'
-    f = op.fast.get(device) or op.fast.get('any')
-    return f, _transformed(tensors) if f else f'there is no fast form on {device}'
+    form = op.fast.get(device) or op.fast.get('any')
+    if form is None: return None, f'there is no fast form on {device}'
+    return form, _transformation(tensors)
 
 # %% ../nbs/05_forms.ipynb #ec630faf
 def explain_form(
@@ -113,7 +115,9 @@ def explain_form(
     **kwargs,  # and by name
 ):
     "Print which form runs for these arguments, and why."
-    f, why = _fast_form(op, args, kwargs)
-    try: why or f(*args, **kwargs)
-    except Unfit as unfit: why = str(unfit)
-    print(f'{op.__name__}: ' + (f'plain, because {why}' if why else f'fast, {f.__module__}.{f.__name__}'))
+    form, reason = _fast_form(op, args, kwargs)
+    if not reason:
+        try: form(*args, **kwargs)
+        except Unfit as unfit: reason = str(unfit)
+    if reason: print(f'{op.__name__}: plain, because {reason}')
+    else: print(f'{op.__name__}: fast, {form.__module__}.{form.__name__}')

@@ -7,108 +7,122 @@ __all__ = ['coding_rate', 'partition_rate', 'rate_reduction', 'subspace_rate', '
            'spectrum_cdf', 'union_of_subspaces', 'correlated_line']
 
 # %% ../nbs/02_rates.ipynb #85643a89
-import math
+import inspect, math
 from functools import wraps
 import torch
 from torch import Tensor
 from einops import einsum
+from .checks import check_real, require, UserError
 
 # %% ../nbs/02_rates.ipynb #ea5b706c
-def _float64(f):
-    "Decorator: run `f` in float64 (float32 on MPS) without autocast; return float64 if some tensor is, else float32."
-    @wraps(f)
+def _in_float64(rate):
+    "Decorator: compute in float64 (float32 on MPS) without autocast; return float64 if some tensor is, else float32."
+    names = list(inspect.signature(rate).parameters)[1:]   # of what follows Z
+    @wraps(rate)
     def wrapped(Z, *args, **kwargs):
         "The same function, at the precision a determinant needs."
-        given = (Z, *args, *kwargs.values())
-        if not isinstance(Z, Tensor): raise ValueError(f'Z must be a tensor, got {type(Z).__name__}')
-        for t in given:
-            if isinstance(t, Tensor) and t.is_complex():
-                raise ValueError(f'a rate needs real numbers, got {t.dtype}')
-        kinds = {t.dtype for t in given if isinstance(t, Tensor)}
+        by_name = {'Z': Z, **dict(zip(names, args)), **kwargs}
+        tensors = {name: value for name, value in by_name.items() if name != 'eps'}
+        check_real(**tensors)
         wide = torch.float32 if Z.device.type == 'mps' else torch.float64
-        def cast(t): return t.to(wide) if isinstance(t, Tensor) else t
+        def widened(value): return value.to(wide) if isinstance(value, Tensor) else value
         device = 'cpu' if Z.is_meta else Z.device.type                      # meta has no autocast of its own
         with torch.autocast(device, enabled=False):
-            y = f(cast(Z), *map(cast, args), **{k: cast(v) for k, v in kwargs.items()})
-        return y.to(torch.float64 if torch.float64 in kinds else torch.float32)
+            y = rate(widened(Z), *map(widened, args), **{name: widened(value) for name, value in kwargs.items()})
+        dtypes = {t.dtype for t in tensors.values()}
+        return y.to(torch.float64 if torch.float64 in dtypes else torch.float32)
     return wrapped
 
 # %% ../nbs/02_rates.ipynb #23a02617
-def _check_tokens(Z, eps=1.):
-    "Raise `ValueError` unless `Z` is `... n d` with n, d ≥ 1 and eps > 0."
-    if Z.ndim < 2 or 0 in Z.shape[-2:]:
-        raise ValueError(f'Z must hold at least one token of at least one feature, ... n d, got shape {tuple(Z.shape)}')
-    if not 0 < eps < math.inf: raise ValueError(f'eps must be positive and finite, got {eps}')
+def _check_token_set(Z):
+    "Raise `ValueError` unless `Z` is `... n d` with n, d ≥ 1."
+    if Z.ndim >= 2 and Z.shape[-2] > 0 and Z.shape[-1] > 0: return
+    raise ValueError('Z must hold at least one token of at least one feature, ... n d, '
+                     f'got shape {tuple(Z.shape)}')
+
+def _check_eps(eps): require(0 < eps < math.inf, 'eps', eps, 'a finite number > 0')
 
 # %% ../nbs/02_rates.ipynb #75a9c86a
-def _require(ok, text):
-    "Raise `ValueError` with `text` unless all of `ok`; compiled, or without numbers, code trusts its input."
-    if torch.compiler.is_compiling() or ok.is_meta: return
-    if not bool(ok.all()): raise ValueError(text)
+def _require_all(condition, text):
+    "Raise `ValueError` with `text` unless it holds everywhere; compiled, or without numbers, code trusts its input."
+    if torch.compiler.is_compiling() or condition.is_meta: return
+    if not bool(condition.all()): raise ValueError(text)
 
-def _eye_plus(G):
-    "I + G for c·Gram matrices `... m m`; refuses a `G` next to which the 1 vanishes in rounding."
-    ok = G.detach().diagonal(dim1=-2, dim2=-1).real < 1/torch.finfo(G.dtype).eps
-    _require(ok, 'a rate needs finite tokens, one in each group, and an eps not vanishingly small for their scale')
-    return torch.eye(G.shape[-1], dtype=G.dtype, device=G.device) + G
+def _eye_plus(gram):
+    "I + c·Gram for matrices `... m m`, given as c·Gram; refuses one next to which the 1 vanishes in rounding."
+    energies = gram.detach().diagonal(dim1=-2, dim2=-1).real
+    _require_all(energies < 1/torch.finfo(gram.dtype).eps,
+                 'a rate needs finite tokens, one in each group, and an eps not vanishingly small for their scale')
+    return torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device) + gram
 
 # %% ../nbs/02_rates.ipynb #58cc5751
 def cholesky_plus_eye(
-    G:Tensor,  # positive semi-definite, real or complex `... m m`
-)->Tensor:     # `... m m`
-    "Cholesky factor of I + G."
-    L, info = torch.linalg.cholesky_ex(_eye_plus(G))
-    _require(info == 0, 'I + c·Gram is not positive definite: eps is too small for the scale of the tokens')
+    gram:Tensor,  # c·Gram, positive semi-definite, real or complex `... m m`
+)->Tensor:        # `... m m`
+    "Cholesky factor of I + c·Gram."
+    L, info = torch.linalg.cholesky_ex(_eye_plus(gram))
+    _require_all(info == 0, 'I + c·Gram is not positive definite: eps is too small for the scale of the tokens')
     return L
 
 # %% ../nbs/02_rates.ipynb #44ad75dc
-def _logdet(G):
-    "log det(I + G) for positive semi-definite `G`."
-    return 2*cholesky_plus_eye(G).diagonal(dim1=-2, dim2=-1).log().sum(-1)
+def _logdet(gram):
+    "log det(I + c·Gram), given as c·Gram, positive semi-definite."
+    L = cholesky_plus_eye(gram)
+    return 2*L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 # %% ../nbs/02_rates.ipynb #2c0083bf
-@_float64
+@_in_float64
 def coding_rate(
     Z:Tensor,       # tokens `... n d`
     eps:float=0.5,  # distortion ε (not ε²), > 0
 )->Tensor:          # rate in nats `...`
     "Coding rate R(Z) of each token set (ToST eq. 1)."
-    _check_tokens(Z, eps)
+    _check_token_set(Z)
+    _check_eps(eps)
     n, d = Z.shape[-2:]
-    return _logdet(d/(n*eps**2) * (Z @ Z.mT if n <= d else Z.mT @ Z)) / 2
+    if n <= d: gram = Z @ Z.mT
+    else: gram = Z.mT @ Z
+    return _logdet(d/(n*eps**2) * gram) / 2
 
 # %% ../nbs/02_rates.ipynb #3581d5b6
 def _check_membership(Z, Pi):
     "Raise `ValueError` unless `Pi: ... n k` is a non-negative membership of the tokens of `Z`."
     if Pi.ndim < 2 or Pi.shape[-2] != Z.shape[-2] or Pi.shape[-1] < 1:
         raise ValueError(f'Pi must be a membership ... {Z.shape[-2]} k, got {tuple(Pi.shape)}')
-    _require((Pi >= 0) & Pi.isfinite(), 'Pi must hold finite, non-negative weights')
+    _require_all((Pi >= 0) & Pi.isfinite(), 'Pi must hold finite, non-negative weights')
 
-def _groups(Z, Pi):
-    "The share n_k/n of each group `... k`, and its weights divided by n_k `... k n` (zeros for an empty group)."
-    nk = Pi.sum(-2)
-    return nk/Z.shape[-2], (Pi/torch.where(nk > 0, nk, 1.).unsqueeze(-2)).mT
+def _shares_and_weights(Z, Pi):
+    "The share n_k/n of each group `... k`, and weights π_k/n_k of its tokens `... k n`, zero for an empty group."
+    group_size = Pi.sum(-2)
+    share = group_size/Z.shape[-2]
+    divisor = torch.where(group_size > 0, group_size, 1.)
+    weights = (Pi/divisor.unsqueeze(-2)).mT
+    return share, weights
 
 # %% ../nbs/02_rates.ipynb #e1925737
-@_float64
+@_in_float64
 def partition_rate(
     Z:Tensor,       # tokens `... n d`
     Pi:Tensor,      # membership `... n k`, ≥ 0; rows sum to one for a partition
     eps:float=0.5,  # distortion ε (not ε²), > 0
 )->Tensor:          # rate in nats `...`
     "Rate R_c(Z, Π) of coding each group by itself (ToST eq. 1); an empty group costs nothing."
-    _check_tokens(Z, eps)
+    _check_token_set(Z)
+    _check_eps(eps)
     _check_membership(Z, Pi)
     n, d = Z.shape[-2:]
-    share, w = _groups(Z, Pi)
+    c = d/eps**2
+    share, weights = _shares_and_weights(Z, Pi)
     if n < d:
-        G = w.unsqueeze(-1) * (d/eps**2 * Z @ Z.mT).unsqueeze(-3)
-        logdets = torch.linalg.slogdet(_eye_plus(G)).logabsdet
-    else: logdets = _logdet(d/eps**2 * einsum(w, Z, Z, '... k n, ... n d, ... n e -> ... k d e'))
+        grams = weights.unsqueeze(-1) * (c * Z @ Z.mT).unsqueeze(-3)
+        logdets = torch.linalg.slogdet(_eye_plus(grams)).logabsdet
+    else:
+        moments = einsum(weights, Z, Z, '... k n, ... n d, ... n e -> ... k d e')
+        logdets = _logdet(c * moments)
     return (share*logdets).sum(-1) / 2
 
 # %% ../nbs/02_rates.ipynb #c30326f1
-@_float64
+@_in_float64
 def rate_reduction(
     Z:Tensor,       # tokens `... n d`
     Pi:Tensor,      # membership `... n k`, ≥ 0, rows sum to one
@@ -116,30 +130,33 @@ def rate_reduction(
 )->Tensor:          # nats saved `...`
     "Rate reduction ΔR(Z, Π) = R(Z) − R_c(Z, Π) (ToST eq. 1), what MCR² maximises."
     by_group = partition_rate(Z, Pi, eps)
-    _require((Pi.sum(-1) - 1).abs() <= 1e-2, 'rows of Pi must sum to one, or the rates count different tokens '
-                                             '(partition_rate takes any weights)')
+    _require_all((Pi.sum(-1) - 1).abs() <= 1e-2, 'rows of Pi must sum to one, or the rates count different '
+                 'tokens (partition_rate takes any weights)')
     return coding_rate(Z, eps) - by_group
 
 # %% ../nbs/02_rates.ipynb #5a28c00f
 def _check_bases(Z, U):
     "Raise `ValueError` unless `U` is `k d p` with the width of the tokens."
-    if U.ndim != 3 or U.shape[1] != Z.shape[-1] or 0 in U.shape:
-        raise ValueError(f'U must be bases k {Z.shape[-1]} p for Z of shape {tuple(Z.shape)}, got {tuple(U.shape)}')
+    if U.ndim == 3 and U.shape[1] == Z.shape[-1] and 0 not in U.shape: return
+    raise ValueError(f'U must be bases k {Z.shape[-1]} p for Z of shape {tuple(Z.shape)}, '
+                     f'got {tuple(U.shape)}')
 
 # %% ../nbs/02_rates.ipynb #52ffe65f
-@_float64
+@_in_float64
 def subspace_rate(
     Z:Tensor,       # tokens `... n d`
     U:Tensor,       # bases `k d p`
     eps:float=0.5,  # distortion ε (not ε²), > 0
 )->Tensor:          # rate in nats `...`
     "Rate R_c(Z | U) of the tokens' codes in each subspace, summed (ECA eq. 2)."
-    _check_tokens(Z, eps)
+    _check_token_set(Z)
+    _check_eps(eps)
     _check_bases(Z, U)
-    return coding_rate(einsum(Z, U, '... n d, k d p -> ... k n p'), eps).sum(-1)
+    codes = einsum(Z, U, '... n d, k d p -> ... k n p')
+    return coding_rate(codes, eps).sum(-1)
 
 # %% ../nbs/02_rates.ipynb #a0585328
-@_float64
+@_in_float64
 def variational_rate(
     Z:Tensor,       # tokens `... n d`
     Pi:Tensor,      # membership `... n k`, ≥ 0
@@ -147,35 +164,42 @@ def variational_rate(
     eps:float=0.5,  # distortion ε (not ε²), > 0
 )->Tensor:          # rate in nats `...`
     "Variational form of R_c: the energy along each basis vector instead of a determinant (ToST eq. 4)."
-    _check_tokens(Z, eps)
+    _check_token_set(Z)
+    _check_eps(eps)
     _check_membership(Z, Pi)
     _check_bases(Z, U)
     if len(U) != Pi.shape[-1]: raise ValueError(f'{len(U)} bases for {Pi.shape[-1]} groups')
-    share, w = _groups(Z, Pi)
-    energy = einsum(w, einsum(Z, U, '... n d, k d p -> ... k n p')**2, '... k n, ... k n p -> ... k p')
-    return (share*torch.log1p(Z.shape[-1]/eps**2 * energy).sum(-1)).sum(-1) / 2
+    share, weights = _shares_and_weights(Z, Pi)
+    codes = einsum(Z, U, '... n d, k d p -> ... k n p')
+    energy = einsum(weights, codes**2, '... k n, ... k n p -> ... k p')
+    by_group = torch.log1p(Z.shape[-1]/eps**2 * energy).sum(-1)
+    return (share*by_group).sum(-1) / 2
 
 # %% ../nbs/02_rates.ipynb #7eed6559
-@_float64
+@_in_float64
 def effective_rank(
     Z:Tensor,  # tokens `... n d`
 )->Tensor:     # between 1 and min(n, d) `...`; 0 where all tokens are zero
     "Effective rank: exp of the entropy of the normalised singular values (Roy & Vetterli 2007)."
-    _check_tokens(Z)
-    s = torch.linalg.svdvals(Z)
-    total = s.sum(-1)
-    p = s/torch.where(total > 0, total, 1.).unsqueeze(-1)
-    return torch.where(total > 0, (-p*torch.where(p > 0, p, 1.).log()).sum(-1).exp(), 0.)
+    _check_token_set(Z)
+    singular_values = torch.linalg.svdvals(Z)
+    total = singular_values.sum(-1)
+    share = singular_values/torch.where(total > 0, total, 1.).unsqueeze(-1)
+    log_share = torch.where(share > 0, share, 1.).log()    # 0 log 0 = 0, with a finite gradient
+    entropy = -(share*log_share).sum(-1)
+    return torch.where(total > 0, entropy.exp(), 0.)
 
 # %% ../nbs/02_rates.ipynb #a78635ee
-@_float64
+@_in_float64
 def spectrum_cdf(
     Z:Tensor,  # tokens `... n d`
 )->Tensor:     # non-decreasing, ends at 1 `... d`; zeros where all tokens are zero
     "Share of the energy in the i strongest directions, i = 1 … d: the cumulative eigenvalues of ZᵀZ."
-    _check_tokens(Z)
-    energy = torch.linalg.eigvalsh(Z.mT @ Z).clamp_min(0).flip(-1).cumsum(-1)
-    return energy/torch.where(energy[..., -1:] > 0, energy[..., -1:], 1.)
+    _check_token_set(Z)
+    eigenvalues = torch.linalg.eigvalsh(Z.mT @ Z).clamp_min(0).flip(-1)    # the strongest first
+    energy = eigenvalues.cumsum(-1)
+    total = energy[..., -1:]
+    return energy/torch.where(total > 0, total, 1.)
 
 # %% ../nbs/02_rates.ipynb #9f42740e
 def union_of_subspaces(
@@ -190,12 +214,14 @@ def union_of_subspaces(
 )->tuple[Tensor, Tensor, Tensor]:     # Z `n d`, labels `n`, U `k d p`
     "Tokens from `k` mutually orthogonal subspaces (ECA §4.1), token i from subspace i mod k."
     if not 1 <= active <= p or k*p > d:
-        raise ValueError(f'expected active ≤ p and k·p ≤ d, got active={active}, p={p}, k={k}, d={d}')
+        raise UserError(f'expected active ≤ p and k·p ≤ d, got active={active}, p={p}, k={k}, d={d}')
     rng = torch.Generator().manual_seed(seed)
     def randn(*shape): return torch.randn(*shape, generator=rng, dtype=torch.float64)
-    U = torch.linalg.qr(randn(d, k*p)).Q.unflatten(1, (k, p)).transpose(0, 1)
+    orthonormal = torch.linalg.qr(randn(d, k*p)).Q
+    U = orthonormal.unflatten(1, (k, p)).transpose(0, 1)
     labels = torch.arange(n) % k
-    Z = torch.einsum('na,nda->nd', randn(n, active), U[labels, :, :active])
+    coefficients = randn(n, active)
+    Z = torch.einsum('na,nda->nd', coefficients, U[labels, :, :active])
     if noise: Z = Z + noise*randn(n, d)
     return Z.to(dtype), labels, U.to(dtype).contiguous()
 
@@ -207,5 +233,6 @@ def correlated_line(
     dtype:torch.dtype=torch.float32,  # drawn in float64 whatever it is
 )->Tensor:          # points (x, y) `n 2`
     "Points on the line y = x with Gaussian noise in y, x standard normal (ECA A.1)."
-    x, e = torch.randn(2, n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-    return torch.stack([x, x + std*e], -1).to(dtype)
+    rng = torch.Generator().manual_seed(seed)
+    x, noise = torch.randn(2, n, generator=rng, dtype=torch.float64)
+    return torch.stack([x, x + std*noise], -1).to(dtype)

@@ -15,7 +15,7 @@ from typing import Callable, NamedTuple
 from fastai.callback.core import Callback
 from fastai.torch_core import set_seed
 from .look import MissingQuantity, layer_rates, operators, without_attention
-from .numerics import check_choice
+from .checks import check_choice
 from .run import train_run
 from .run.runs import explicit_options, predictions
 from .train.callbacks import NonFiniteError

@@ -17,7 +17,7 @@ from timm.data import ImageNetInfo, RealLabelsImagenet
 from PIL import Image
 from unittest.mock import patch as replaced
 from fastai.data.core import DataLoaders, Datasets
-from ..numerics import UserError, require, check_types, check_choice, nearest
+from ..checks import check_choice, check_types, nearest, require, UserError
 from .images import (AUGMENTS, UnreadableImage, check_files, find_files, find_pictures, hold_out, image_dls, mask_dls,
     read_image, read_mask)
 from wbattn.data.loaders import (DATASETS, Loaders, Task, array_dls, compare_fingerprints, dataset, in_words, mask_task, say,

@@ -31,7 +31,8 @@ from timm.data.auto_augment import NAME_TO_OP, posterize
 from timm.data.random_erasing import RandomErasing
 from timm.layers import to_2tuple, to_3tuple
 from torchvision.datasets.folder import IMG_EXTENSIONS
-from ..numerics import SHARE, UserError, require, check_types, check_value, check_choice, choice_of, int_range
+from ..checks import (check_choice, check_types, check_value, choice_of, int_range, require, SHARE,
+                           UserError)
 from .loaders import (Loaders, as_loaders, content_hash, in_words, labelled, mask_task, names_below, picture_task,
     say, split_by_name, stratified_split)
 

@@ -23,7 +23,7 @@ from fastai.data.transforms import Categorize, Normalize, get_c
 from fastai.torch_core import (TensorCategory, TensorImage, TensorImageBW, TensorMultiCategory, default_device,
     display_df, num_distrib, rank_distrib)
 import fastai.vision.data, fastai.vision.learner  # noqa: F401, how fastai draws images and results
-from ..numerics import UserError, require, check_types, check_value, int_range
+from ..checks import check_types, check_value, int_range, require, UserError
 
 # %% ../../nbs/40_loaders.ipynb #edbc33d5
 @dataclass(frozen=True)

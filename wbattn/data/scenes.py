@@ -18,7 +18,7 @@ from fastai.data.transforms import IntToFloatTensor
 from fastai.torch_core import TensorMask
 from fastai.vision.augment import AffineCoordTfm, PadMode, rotate_mat, zoom_mat
 from typing import Literal
-from ..numerics import require, check_types, check_value, choice_of, int_range
+from ..checks import check_types, check_value, choice_of, int_range, require
 from .loaders import Loaders, array_dls, dataset, mask_task, stratified_split
 
 # %% ../../nbs/43b_scenes.ipynb #4d023d45

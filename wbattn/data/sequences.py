@@ -17,7 +17,7 @@ from fastcore.basics import chunked, noop
 from fastcore.meta import delegates
 from fasttransform import Transform
 from fastai.torch_core import TitledStr
-from ..numerics import UserError, require, check_types, check_value, int_range
+from ..checks import check_types, check_value, int_range, require, UserError
 from .loaders import Loaders, TableDL, Task, as_loaders, dataset, labelled
 
 # %% ../../nbs/48c_sequences.ipynb #cef6bb85

@@ -12,7 +12,7 @@ from torch import Tensor
 from fastai.data.core import TfmdDL
 from fastai.losses import CrossEntropyLossFlat
 from .loaders import Loaders, Task, as_loaders, dataset
-from ..numerics import require, check_value, check_choice, int_range
+from ..checks import check_choice, check_value, int_range, require
 
 # %% ../../nbs/48d_subspaces.ipynb #041ca9ca
 def random_bases(

@@ -17,7 +17,8 @@ from fastai.losses import CrossEntropyLossFlat
 from fastai.torch_core import TitledStr
 from fastcore.basics import listify
 from fastcore.meta import delegates
-from ..numerics import UserError, require, check_types, check_value, check_choice, splitmix64, int_range
+from ..checks import check_choice, check_types, check_value, int_range, require, UserError
+from ..numerics import splitmix64
 from .images import find_files
 from .loaders import Loaders, TableDL, Task, as_loaders, dataset, names_below
 

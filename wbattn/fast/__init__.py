@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 from torch.library import custom_op
 from ..forms import Unfit, fast
-from ..numerics import check_sizes, plain_grad, widen
-from ..ops.dmsa import _angles, _check_codes, decoupled_attention, rotary_scores
-from ..ops.tssa import (causal_token_statistics_attention, causal_token_statistics_step, check_codes,
-    check_half_life, token_statistics_attention)
+from ..numerics import plain_grad, resolve_sizes, widen
+from ..ops.causal import as_half_lives, causal_token_statistics_attention, causal_token_statistics_step
+from ..ops.dmsa import check_masked_codes, decoupled_attention, rotary_angles, rotary_scores
+from ..ops.tssa import Sums, as_temperatures, check_codes, token_statistics_attention
 
 # %% ../../nbs/29_core.ipynb #6d15caa5
 _block = 64   # BLOCK of core.c
@@ -99,7 +99,7 @@ def _run(name, given, made):
 def _turns(blocks, d, dtype):
     "Cosines and sines, in pairs, of the places in a block `block d`, and of the first place of each `blocks d`"
     places = torch.arange(_block, device='cpu'), _block*torch.arange(blocks, device='cpu')
-    return [torch.stack([a.cos(), a.sin()], -1).flatten(1).to(dtype) for a in (_angles(j, d) for j in places)]
+    return [torch.stack([a.cos(), a.sin()], -1).flatten(1).to(dtype) for a in (rotary_angles(j, d) for j in places)]
 
 # %% ../../nbs/29_core.ipynb #3b5e9d21
 _space = 'wbattn' if __name__.startswith('wbattn.') else 'wbattn_page'   # a page must not replace the library's
@@ -226,13 +226,16 @@ def _on_codes(op, w, *rest):
 def _token_statistics_in_c(w, temp, sizes=None):
     "Token-statistics attention in three sweeps of C, and three for its gradient."
     _check(w, sizes=sizes)
-    return _on_codes(_tssa, w, check_codes(w, temp), None if sizes is None else check_sizes(sizes, w))[0]
+    check_codes(w, temp)
+    sizes = None if sizes is None else resolve_sizes(sizes, w)
+    return _on_codes(_tssa, w, as_temperatures(temp, w), sizes)[0]
 
 # %% ../../nbs/29_core.ipynb #30bbb6bb
 def _causally(w, temp, bias, half_life, before=None):
     "Update of codes `b h n p`; the three sums after their last token `b 2hp+h`"
-    temp = check_codes(w, temp, bias)
-    rate = None if half_life is None else 1/check_half_life(half_life, len(temp)).double()
+    check_codes(w, temp, bias)
+    temp = as_temperatures(temp, w)
+    rate = None if half_life is None else 1/as_half_lives(half_life, len(temp)).double()
     bias = None if bias is None else bias.to(temp.dtype).unsqueeze(0)
     y, _, _, after = _on_codes(_causal_tssa, w, temp, bias, rate, before)
     return y, after
@@ -245,25 +248,25 @@ def _causal_token_statistics_in_c(w, temp, bias=None, half_life=None):
 
 # %% ../../nbs/29_core.ipynb #5d0a7e14
 @fast(causal_token_statistics_step, 'cpu')
-def _token_statistics_step_in_c(w, temp, bias, energy, grouped, count, half_life=None):
+def _token_statistics_step_in_c(w, temp, bias, energy, group_energy, group_size, half_life=None):
     "Causal token-statistics attention of a stream's next tokens, in one sweep of C; the three sums after the last."
     if w.dim() != 4 or w.shape[2] < 8: raise Unfit('fewer than 8 tokens at once')
     _check(w)
     if torch.is_grad_enabled(): raise Unfit('a gradient may be asked for')
-    (b, h, _, p), state = w.shape, (energy, grouped, count)
+    (b, h, _, p), state = w.shape, (energy, group_energy, group_size)
     before = torch.cat([t.flatten(1).double() for t in state], 1)
     if before.shape != (b, 2*h*p + h): raise ValueError('the sums before must be b h 1 p, b h 1 p and b h 1 1')
     y, after = _causally(w, temp, bias, half_life, before)
-    return y, tuple(part.view_as(t).to(t.dtype) for part, t in zip(after.split([h*p, h*p, h], 1), state))
+    return y, Sums(*(part.view_as(t).to(t.dtype) for part, t in zip(after.split([h*p, h*p, h], 1), state)))
 
 # %% ../../nbs/29_core.ipynb #22932a9a
 @fast(decoupled_attention, 'cpu')
 def _decoupled_attention_in_c(w, Pi, mask=None, sizes=None):
     "`decoupled_attention` in two sweeps of C, and two for its gradient."
     _check(w, Pi, mask, sizes=sizes)
-    _check_codes(w, Pi, mask)
+    check_masked_codes(w, Pi, mask)
     mask = w.new_ones(w.shape[:2]) if mask is None else mask
-    return _on_codes(_dmsa, w, widen(Pi), widen(mask), None if sizes is None else check_sizes(sizes, w))[0]
+    return _on_codes(_dmsa, w, widen(Pi), widen(mask), None if sizes is None else resolve_sizes(sizes, w))[0]
 
 @fast(rotary_scores, 'cpu')
 def _rotary_scores_in_c(x, weight, positions=None):

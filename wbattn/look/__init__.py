@@ -17,7 +17,7 @@ from timm.utils import unwrap_model
 from torch import Tensor, nn
 from typing import NamedTuple
 from ..models.maps import Segmenter
-from ..numerics import require
+from ..checks import require
 from .ablation import ablate, attention_parts, part_name, plot_ablation, without_attention
 from .measure import (QUANTITIES, RECORDS, MissingQuantity, RecordLayers, attention_kinds,
     attention_layers, cls_attention, lacks, layer_rates, layer_sparsity, layer_spectra, memberships, model_name,

@@ -20,7 +20,7 @@ from types import SimpleNamespace
 from typing import Callable, NamedTuple
 from .measure import MissingQuantity, collect, lacks, run_model
 from .plots import BLUE, GREEN, GREY, ORANGE, new_figure
-from ..numerics import require, check_value, choice_of, int_range
+from ..checks import check_value, choice_of, int_range, require
 from ..ops.eca import ECAttention, compress
 from ..train.checkpoint import rng_state, set_rng_state
 from ..train.learner import mean_iou, overlaps

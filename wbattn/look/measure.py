@@ -24,8 +24,9 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from typing import Callable, NamedTuple
-from ..numerics import check_value, check_choice, choice_of, widen
-from ..ops.attention import ISTA
+from ..checks import check_choice, check_value, choice_of
+from ..numerics import widen
+from ..ops.crate import ISTA
 from ..rates import coding_rate, effective_rank, spectrum_cdf, subspace_rate, variational_rate
 from ..train.checkpoint import rng_state, set_rng_state, write_epoch
 

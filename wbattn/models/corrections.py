@@ -16,8 +16,9 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from timm.layers import Attention
 from torch import Tensor, nn
-from ..numerics import require
-from ..ops.attention import MSSA, SoftmaxAttention
+from ..checks import require
+from ..ops.attention import SoftmaxAttention
+from ..ops.crate import MSSA
 
 # %% ../../nbs/35_corrections.ipynb #713f8b21
 def _log_softplus(y):

@@ -12,12 +12,11 @@ import torch
 import torch.nn.functional as F
 from fastcore.basics import patch
 from torch import Tensor, nn
-from ..numerics import require, check_value, int_range
+from ..checks import check_value, int_range, require
 from .layers import Block, TimmModel, _rename, _second_half, placed
 from .transformer import _block_halves
 from .zoo import register
-from ..ops.attention import CausalMSSA, CausalSoftmax
-from ..ops.tssa import CausalTSSA
+from ..ops.causal import CausalMSSA, CausalSoftmax, CausalTSSA
 
 # %% ../../nbs/33b_language.ipynb #33b10a02
 def check_room(

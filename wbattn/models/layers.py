@@ -18,7 +18,8 @@ from timm.layers import DropPath, LayerScale, to_2tuple
 from timm.models._features_fx import register_notrace_module
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from ..numerics import require, check_value, check_choice, int_range, widen
+from ..checks import check_choice, check_value, int_range, require
+from ..numerics import widen
 
 # %% ../../nbs/30_layers.ipynb #54dc3f8c
 def _stride_factors(patch_size):

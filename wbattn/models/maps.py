@@ -13,7 +13,7 @@ from einops import rearrange
 from fastcore.basics import patch
 from timm.layers import ConvNormAct, LayerNorm2d, Mlp
 from torch import Tensor, nn
-from ..numerics import require
+from ..checks import require
 from .layers import Block, TimmModel, check_size, placed, run_block
 from .transformer import _block_halves
 from .zoo import create, default_cfgs, register

@@ -25,7 +25,8 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 from .corrections import Correction, _correction_for, _attend_merged, _queries_keys_values, scored
 from .layers import _second_half, placed, run_block
 from .transformer import WhiteBoxTransformer, intermediates
-from ..numerics import require, check_sizes, check_value, check_choice, choice_of, widen
+from ..checks import check_choice, check_value, choice_of, require
+from ..numerics import resolve_sizes, widen
 
 # %% ../../nbs/36_merger.ipynb #a722dd1a
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def _match(metric, protected, sizes, window):
     "For each A, the cosine with its best partner, and that one's place among B `b a`"
     first_a, first_b = protected % 2, 1 - protected % 2      # among the tokens that may merge; A are at even places
     rows, n = F.normalize(widen(metric)[:, protected:], dim=-1), metric.shape[1] - protected
-    filled = rows.new_ones(1, n) > 0 if sizes is None else check_sizes(sizes, metric)[:, protected:] > 0
+    filled = rows.new_ones(1, n) > 0 if sizes is None else resolve_sizes(sizes, metric)[:, protected:] > 0
     a, c = rows[:, first_a::2].shape[1], rows[:, first_b::2].shape[1]
     most = max(a, c)
     w = most if window is None else min(most, (window + 1)//2)            # so many of A, and of B, are in a window
@@ -287,7 +288,7 @@ def _run(self:TokenMerger, layer, x, state, grid):
     untouched = self.tau is None and self.rs[layer] == 0 and state.source is None
     if untouched: return run_block(block, x, m.grad_checkpointing, **placed(block, grid, self.protected)), state
     def layer_of(x): return self._merge_layer(layer, x, state, grid)
-    def int_range(x): return _in_place_of_forward(block, layer_of, x)
+    def whole(x): return _in_place_of_forward(block, layer_of, x)
     return run_block(whole, x, m.grad_checkpointing)
 
 # %% ../../nbs/36_merger.ipynb #f9d22df8

@@ -9,7 +9,7 @@ __all__ = ['WhiteBoxSets']
 from typing import Callable
 import torch
 from torch import Tensor, nn
-from ..numerics import check_tokens
+from ..checks import check_tokens
 from .layers import Block, TimmModel, placed
 from .transformer import _block_halves
 from .zoo import register

@@ -17,10 +17,11 @@ from timm.models._features import feature_take_indices
 from timm.models._features_fx import register_notrace_module
 from timm.models.xcit import ClassAttentionBlock, PositionalEncodingFourier
 from torch import Tensor, nn
-from ..numerics import require, check_choice, refuse_mask
+from ..checks import check_choice, refuse_mask, require
 from ..ops.dmsa import DMSA
-from ..ops.attention import ISTA, MSSA, ODL, SoftmaxAttention, XCA
+from ..ops.attention import SoftmaxAttention, XCA
 from ..ops.cbsa import CBSA
+from ..ops.crate import ISTA, MSSA, ODL
 from ..ops.eca import ECAttention
 from ..ops.tssa import TSSA
 from .layers import Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed, TimmModel, _rename, placed

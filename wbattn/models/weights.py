@@ -18,7 +18,7 @@ from timm.utils import unwrap_model
 from torch import nn
 from .transformer import WhiteBoxTransformer
 from .zoo import build_args, create
-from ..numerics import UserError, check_choice
+from ..checks import check_choice, UserError
 
 # %% ../../nbs/34_weights.ipynb #18936f3a
 def check_weights(

@@ -22,7 +22,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 from ..forms import use
-from ..numerics import check_choice
+from ..checks import check_choice
 from ..ops.variants import variant_layers
 from .transformer import WhiteBoxTransformer
 

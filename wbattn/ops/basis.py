@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 from ..forms import Unfit
-from ..numerics import (require, check_tensors, differentiated, is_int, mix64, no_autocast, plain_grad, shift_right,
-                             splitmix64, widen)
+from ..checks import check_tensors, is_int, require
+from ..numerics import differentiated, mix64, no_autocast, plain_grad, shift_right, splitmix64, widen
 
 # %% ../../nbs/14_basis.ipynb #83fda611
 def sketch(

@@ -11,8 +11,9 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 from fastcore.basics import patch
 from ..forms import Unfit, fast, operator, to_onnx
-from ..numerics import (block_options, require, check_sizes, check_tensors, check_tokens, check_value, is_int,
-                             no_autocast, choice_of, refuse_mask, widen)
+from ..checks import (apply_block_options, check_tensors, check_tokens, check_value, choice_of, is_int,
+                           refuse_mask, require)
+from ..numerics import no_autocast, resolve_sizes, widen
 from .attention import ProjectedAttention, is_bare, join_heads, split_heads
 from ..rates import variational_rate
 
@@ -42,8 +43,11 @@ def soft_threshold(
     return q.to(s.dtype)
 
 # %% ../../nbs/16_dmsa.ipynb #91ef38a8
-def _angles(positions, d):
-    "Angle of each feature pair `... n d/2`, in float64 where there is float64"
+def rotary_angles(
+    positions:Tensor,  # of tokens `... n`, any real numbers
+    d:int,             # width of a token, even
+)->Tensor:             # `... n d/2`, in float64 where there is float64
+    "The angle by which each pair of features is turned."
     wide = torch.float32 if positions.device.type == 'mps' else torch.float64
     pairs = torch.arange(0, d, 2, dtype=wide, device=positions.device)
     return positions.to(wide).unsqueeze(-1) * 1e4**(-pairs/d)
@@ -57,7 +61,7 @@ def rotate(
     if positions is None: positions = torch.arange(x.shape[-2], device=x.device).expand(x.shape[:-1])
     fit = x.shape[-1] % 2 == 0 and positions.shape == x.shape[:-1]
     require(fit, 'shapes', (x.shape, positions.shape), 'tokens ... n d, d even, and positions ... n')
-    angle = _angles(positions, x.shape[-1])
+    angle = rotary_angles(positions, x.shape[-1])
     v = widen(x)
     c, s = angle.cos().to(v.dtype), angle.sin().to(v.dtype)
     a, b = v.unflatten(-1, (-1, 2)).unbind(-1)
@@ -76,8 +80,12 @@ def rotary_scores(
         return F.linear(turned, weight.to(turned.dtype)).transpose(-2, -1)
 
 # %% ../../nbs/16_dmsa.ipynb #4a355c72
-def _check_codes(w, Pi, mask):
-    "Raise `ValueError` unless codes `b h n p`, membership `b h n` and mask `b h` fit together"
+def check_masked_codes(
+    w:Tensor,          # codes, as a user gave them
+    Pi:Tensor,         # membership
+    mask:Tensor|None,  # how much of each subspace takes part
+):
+    "Raise `ValueError` unless codes `b h n p`, membership `b h n` and mask `b h` fit together."
     check_tensors(w=w, Pi=Pi, mask=mask)
     fit = w.ndim == 4 and 0 not in w.shape[2:] and Pi.shape == w.shape[:3]
     fit = fit and (mask is None or mask.shape == w.shape[:2])
@@ -92,11 +100,11 @@ def decoupled_attention(
     sizes:Tensor|None=None,  # how many tokens each row stands for `b n`
 )->Tensor:                   # −Π·mask·w/(1 + m) `b h n p`, m the energy of a masked feature in its group
     "Token statistics of the codes `mask·w` under a given membership (DMSA eq. 18, Algorithm 1)."
-    _check_codes(w, Pi, mask)
+    check_masked_codes(w, Pi, mask)
     with no_autocast(w):
         v, Pi = widen(w), widen(Pi)
         a = 1. if mask is None else widen(mask)[..., None, None]
-        weight = Pi if sizes is None else Pi * check_sizes(sizes, w).unsqueeze(-2)
+        weight = Pi if sizes is None else Pi * resolve_sizes(sizes, w).unsqueeze(-2)
         m = (weight.unsqueeze(-2) @ v.square()) / (weight.sum(-1) + 1e-8)[..., None, None]      # b h 1 p
         return (v * (Pi.unsqueeze(-1) * (-a/(1 + a*a*m)))).to(w.dtype)
 
@@ -174,7 +182,7 @@ class DMSA(ProjectedAttention):
         require(dim % 2 == 0 or not rope, 'dim', dim, 'an even width with rope=True')
         self.topk, self.sparsify, self.activation, self.rope = topk, sparsify, activation, rope
         self.pi = nn.Linear(dim, num_heads, bias=False)        # w_k
-        block_options(self, block)
+        apply_block_options(self, block)
 
 # %% ../../nbs/16_dmsa.ipynb #f19387a8
 @patch
@@ -192,7 +200,7 @@ def _scores(self:DMSA, x, sizes, positions):
 def _gates(self:DMSA, x, sizes, positions):
     "Membership `b h n`, and mask `b h` or None"
     scores = self._scores(x, sizes, positions)
-    s = None if sizes is None else check_sizes(sizes, x).to(scores.dtype).unsqueeze(1)
+    s = None if sizes is None else resolve_sizes(sizes, x).to(scores.dtype).unsqueeze(1)
     Pi = scores.sigmoid() if self.sparsify in ('subspace', None) else soft_threshold(scores, weights=s)
     if self.sparsify in ('token', None): return Pi, None
     if s is None: gate = scores.mean(-1)

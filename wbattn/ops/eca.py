@@ -15,9 +15,9 @@ from torch.autograd import Function
 from einops import rearrange
 from fastcore.basics import patch
 from ..forms import Unfit, fast, operator
-from ..numerics import (NOT_NEGATIVE, block_options, check_heads, require, check_sizes, check_tensors,
-                             check_tokens, check_value, differentiated, is_int, check_choice, no_autocast, plain_grad,
-                             refuse_mask, widen)
+from ..checks import (apply_block_options, check_choice, check_tensors, check_tokens, check_value,
+                           is_int, NOT_NEGATIVE, refuse_mask, require, resolve_head_dim)
+from ..numerics import differentiated, no_autocast, plain_grad, resolve_sizes, widen
 from .attention import join_heads, split_heads
 from .basis import cached_sketch, pooled_sketch, project_rows, projector, ridge_basis
 from ..rates import coding_rate, subspace_rate
@@ -133,7 +133,7 @@ def eca_update(
 # %% ../../nbs/15_eca.ipynb #67694588
 def _check_widths(dim, num_heads, head_dim, rank):
     "Head width p and rank r, 20 or half a head unless given; `ValueError` unless they fit"
-    head_dim = check_heads(dim, num_heads, head_dim)
+    head_dim = resolve_head_dim(dim, num_heads, head_dim)
     most = min(head_dim, dim // num_heads)
     if rank is None: rank = max(1, min(20, most // 2))
     fits = is_int(rank) and 1 <= rank <= most
@@ -179,7 +179,7 @@ def _omega(self:_Sketched, x, sizes=None, omega=None):
             f'n r = {shape}, or one for each sample')
         return omega
     if sizes is None: return cached_sketch(*shape, self.seed, x.device, dtype)
-    return pooled_sketch(check_sizes(sizes, x), self.rank, self.seed, dtype)
+    return pooled_sketch(resolve_sizes(sizes, x), self.rank, self.seed, dtype)
 
 # %% ../../nbs/15_eca.ipynb #7ff4706e
 class Expand(_Sketched):
@@ -195,7 +195,7 @@ class Expand(_Sketched):
         super().__init__(dim, num_heads * _check_widths(dim, num_heads, dim, rank)[1], seed)
         check_value('eps', eps, NOT_NEGATIVE)
         self.eps = eps
-        block_options(self, block)
+        apply_block_options(self, block)
     def _call(self, x, omega): return expand(x, omega, self.eps)
 
 # %% ../../nbs/15_eca.ipynb #79be9040
@@ -218,7 +218,7 @@ class Compress(_Sketched):
         self.num_heads, self.head_dim, self.eps, self.projection = num_heads, head_dim, eps, projection
         self.U = nn.Parameter(nn.init.orthogonal_(torch.empty(dim, num_heads * head_dim)))
         self.eta_raw = nn.Parameter(torch.tensor([math.log(math.expm1(0.5))]))    # softplus gives η = ½ back
-        block_options(self, block)
+        apply_block_options(self, block)
     def _call(self, x, omega, f=compress): return f(x, self.bases(), omega, self.eta, self.eps, self.projection)
 
 # %% ../../nbs/15_eca.ipynb #fc07bf59
@@ -264,7 +264,7 @@ class ECAttention(_Sketched):
         self.positive = positive
         self.alpha_raw = nn.Parameter(torch.tensor([self._raw('alpha', alpha)]))
         self.beta_raw = nn.Parameter(torch.tensor([self._raw('beta', beta)]))
-        block_options(self, block)
+        apply_block_options(self, block)
 
     def _call(self, x, omega):
         c, U = self.compress, self.bases()

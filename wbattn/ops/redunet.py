@@ -10,8 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 from fastcore.basics import patch
-from ..numerics import (NOT_NEGATIVE, POSITIVE, require, check_sizes, check_tensors, check_tokens,
-                             check_value, no_autocast, refuse_mask, int_range, widen)
+from ..checks import (check_tensors, check_tokens, check_value, int_range, NOT_NEGATIVE, POSITIVE,
+                           refuse_mask, require)
+from ..numerics import no_autocast, resolve_sizes, widen
 from ..rates import cholesky_plus_eye, rate_reduction
 
 # %% ../../nbs/10_redunet.ipynb #4f2a31ec
@@ -144,7 +145,7 @@ def forward(self:ReduLayer,
     "The update of each token, which a residual block adds to it."
     refuse_mask(attn_mask)
     if not self.shift: check_tokens(x, self.matrices()[0].shape[-1])
-    if sizes is not None: check_sizes(sizes, x)
+    if sizes is not None: resolve_sizes(sizes, x)
     return self._step(x).to(x.dtype)
 
 @patch

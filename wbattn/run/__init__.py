@@ -26,7 +26,7 @@ def key_values(
 )->dict:
     "Keyword arguments from text; nothing in it is executed."
     pairs = re.split(r'[,\s]+(?=\w+=)', re.sub(r'\s*=\s*', '=', s).strip(' ,'))
-    from wbattn.numerics import UserError                    # loads PyTorch, and help doesn't wait for it
+    from wbattn.checks import UserError                    # loads PyTorch, and help doesn't wait for it
     if not all(re.fullmatch(r'\w+=(?!=)(\S+|[\'"(\[{].*)', p) for p in pairs):
         raise UserError(f"{s!r}; expected name=value, name=value, … with numbers, True, False, None or text")
     named = [p.partition('=')[::2] for p in pairs]
@@ -75,7 +75,7 @@ def is_refusal(
     error, # an exception
 )->bool:
     "Does an error tell a user what is wrong, in words that were meant for him?"
-    from wbattn.numerics import UserError
+    from wbattn.checks import UserError
     if isinstance(error, (UserError, OSError)): return True
     if not isinstance(error, (ValueError, ImportError)): return False
     if type(error).__module__.startswith('wbattn.'): return True
@@ -154,7 +154,7 @@ def command(
 # %% ../../nbs/76_cli.ipynb #daedb9ec
 def _rules():
     "What options may hold, by name; of those that all commands share, and those of one."
-    from wbattn.numerics import SHARE, choice_of, int_range
+    from wbattn.checks import choice_of, int_range, SHARE
     positive = (lambda v: 0 < v < math.inf), "a positive number"
     number = (lambda v: 0 <= v < math.inf), "a number of at least 0"
     several = 'epochs', 'bs', 'img_size', 'topk', 'seeds', 'tokens'
@@ -185,7 +185,7 @@ def checked(
     given:dict, # option → value
 )->SimpleNamespace:
     "The options as attributes; a `UserError` for a value that makes no sense."
-    from wbattn.numerics import require, check_types, check_value # late: they load PyTorch
+    from wbattn.checks import check_types, check_value, require # late: they load PyTorch
     given, rules = plain_options(func, given), _rules()
     check_types(func, {name: value for name, value in given.items() if value is not None})
     for name, value in given.items():

@@ -28,7 +28,7 @@ from ..look import (RECORDS, MissingQuantity, ablate, class_masks, class_probabi
     merge_figure, new_figure, no_math, plot_ablation, plot_prediction)
 from ..models.maps import Segmenter
 from ..models.merging import TokenMerger
-from ..numerics import SHARE, UserError, require, check_value, int_range
+from ..checks import check_value, int_range, require, SHARE, UserError
 from wbattn.run.runs import (explicit_options, check_data, optional_figure, predictions, read_pretrained, save_figure,
     scores)
 from ..train.callbacks import amp_mode

@@ -29,7 +29,7 @@ from ..look import MissingQuantity, RECORDS, RecordLayers, learning_curves, plot
 from ..models import create, list_models, published, save_model
 from ..models.weights import read_config
 from ..models.zoo import _shipped, build_args, check_fits, is_model
-from ..numerics import SHARE, UserError, require, check_value, check_choice, choice_of
+from ..checks import check_choice, check_value, choice_of, require, SHARE, UserError
 from ..train.callbacks import LOSSES, ShardedDL, gather
 from ..train.checkpoint import (CSVLog, Checkpoint, DelayedSignals, StopOnSignal, atomic_write, check_writable,
     load_checkpoint, read_json, read_log, versions, write_json)

@@ -18,7 +18,7 @@ from fastai.torch_core import rank_distrib
 from fastcore.basics import patch
 from timm.utils import unwrap_model
 from torch import Tensor
-from ..numerics import UserError
+from ..checks import UserError
 from .callbacks import gather
 
 # %% ../../nbs/57_checkpoint.ipynb #83d6b137

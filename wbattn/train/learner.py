@@ -35,7 +35,7 @@ from timm import get_pretrained_cfg_value
 from timm.layers import to_2tuple
 from timm.optim import create_optimizer_v2, get_optimizer_info, param_groups_layer_decay, param_groups_weight_decay
 from ..cores import cpu_threads, default_threads
-from ..numerics import check_choice
+from ..checks import check_choice
 from ..data import Task, task_of
 from ..models import create
 from ..models.transformer import fit_positions

@@ -11,7 +11,7 @@ import pandas as pd
 from dataclasses import dataclass, field, fields, replace
 from timm.optim import list_optimizers
 from torch._dynamo import list_backends
-from ..numerics import SHARE, UserError, check_types, check_value, check_choice, choice_of, int_range
+from ..checks import check_choice, check_types, check_value, choice_of, int_range, SHARE, UserError
 
 # %% ../../nbs/50_recipes.ipynb #74d94753
 _number = (lambda v: 0 <= v < math.inf), "a number of at least 0"
