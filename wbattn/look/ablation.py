@@ -67,7 +67,7 @@ def _without_compression(op, args, kwargs, update, head=None):
     "A forward hook of ECA: the update without β times the compression, or without one head's term of it"
     x, c, U = args[0], op.compress, op.bases()
     tokens = {k: kwargs.get(k) for k in ('sizes', 'omega')}
-    omega = op._omega(x, **tokens)[..., :c.rank]
+    omega = op.sketch_for(x, **tokens)[..., :c.rank]
     if head is None: taken = compress(x, U, omega, c.eta, c.eps, c.projection)
     else:
         alone = compress(x, U[head - 1:head], omega, c.eta, c.eps, c.projection)

@@ -90,7 +90,7 @@ scored = SoftmaxAttention, MSSA, Attention   # attention that forms scores
 def _queries_keys_values(attn, z):
     "What attention of a class in `scored` makes of normed tokens `b n d`, three of `b h n p`; of MSSA's one map thrice"
     if not isinstance(attn, Attention):
-        q, *kept = attn._heads(z)
+        q, *kept = attn.to_heads(z)
         return q, *(kept or (q, q))
     q, k, v = rearrange(attn.qkv(z), 'b n (t h p) -> t b h n p', t=3, h=attn.num_heads)
     return attn.q_norm(q), attn.k_norm(k), v
@@ -98,7 +98,7 @@ def _queries_keys_values(attn, z):
 # %% ../../nbs/35_corrections.ipynb #7edc3687
 def _finish(attn, z, y):
     "From what was gathered `b h n p` to the update `b n d`"
-    if not isinstance(attn, Attention): return attn._out(y)
+    if not isinstance(attn, Attention): return attn.from_heads(y)
     y = attn.norm(rearrange(y, 'b h n p -> b n (h p)'))
     if attn.gate is not None: y = y*attn.gate(z).sigmoid()
     return attn.proj_drop(attn.proj(y))

@@ -7,24 +7,35 @@ __all__ = ['grid_pool', 'contract_and_broadcast', 'CBSA']
 
 # %% ../../nbs/17_cbsa.ipynb #4e6e344b
 import math
+from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 from fastcore.basics import patch
 from einops import einsum
-from ..checks import check_value, int_range, refuse_mask, require
+from ..checks import apply_block_options, check_value, int_range, refuse_mask, require
 from ..numerics import log_sizes, no_autocast, resolve_sizes, widen
-from .attention import ProjectedAttention
+from .attention import ProjectedAttention, attention_weights
+from .crate import subspace_attention
 
 # %% ../../nbs/17_cbsa.ipynb #61873542
-def _cells(n, m, like, of=None):
-    "Weights `n m` that average n places into m cells, or `b n m`: the first `of: b 1 1` of them"
+class _Bounds(NamedTuple):
+    start:Tensor   # first place of each cell `m`, or of each sample's `b 1 m`
+    end:Tensor     # the place after its last
+
+def _cell_bounds(n, m, device):
+    "The bounds of m cells over n places: a number, or one for each sample `b 1 1`"
+    cell = torch.arange(m, device=device)
+    start = cell*n // m
+    end = ((cell + 1)*n + m - 1) // m           # rounded up
+    return _Bounds(start, end)
+
+def _average_in_cells(n, m, like, own=None):
+    "Weights `n m` that average n places into m cells, or `b n m`: the first `own: b 1 1` of them"
     place = torch.arange(n, device=like.device)[:, None]
-    cell = torch.arange(m, device=like.device)
-    of = n if of is None else of
-    start = cell*of // m
-    end = -(-(cell + 1)*of // m)
-    return ((place >= start) & (place < end)).to(like.dtype) / (end - start).clamp_min(1)
+    start, end = _cell_bounds(n if own is None else own, m, like.device)
+    is_inside = (place >= start) & (place < end)
+    return is_inside.to(like.dtype) / (end - start).clamp_min(1)
 
 # %% ../../nbs/17_cbsa.ipynb #a1ee82a7
 def _grid_of(n, grid):
@@ -50,24 +61,24 @@ def grid_pool(
 )->Tensor:                              # weights `n m`, columns sum to one, m = side²
     "Adaptive average pooling of a grid of tokens as a matrix."
     rows, columns = _grid_of(n - prefix - suffix, grid)
-    if rows == 1: pool = _cells(columns, side*side, like)
+    if rows == 1: pool = _average_in_cells(columns, side*side, like)
     else:
-        by_row, by_column = _cells(rows, side, like), _cells(columns, side, like)
+        by_row = _average_in_cells(rows, side, like)
+        by_column = _average_in_cells(columns, side, like)
         pool = einsum(by_row, by_column, 'r i, c j -> r c i j').flatten(2).flatten(0, 1)
     return F.pad(pool, (0, 0, prefix, suffix))
 
 # %% ../../nbs/17_cbsa.ipynb #1fa3fbdb
-def _read(Q, w, sizes):
-    "What each representative reads of each row together, and of one token of the row: `b h m n` both"
-    logits = Q @ w.transpose(-2, -1) * w.shape[-1]**-0.5        # ONNX has no mT
-    log_s = log_sizes(sizes, w)
-    if log_s is None:
-        together = logits.softmax(-1)
-        return together, together
-    empty = (log_s == -torch.inf).all(-1, keepdim=True)         # nothing but padding: a softmax of nothing is NaN
-    together = (logits + log_s.masked_fill(empty, 0.)).softmax(-1)
-    s = resolve_sizes(sizes, w)[:, None, None]
-    return together, together / s.where(s > 0, torch.inf)
+class _Reading(NamedTuple):
+    of_rows:Tensor     # what each representative reads of each row together `b h m n`
+    of_tokens:Tensor   # and of one of the row's tokens; of one of size 0 nothing
+
+def _read(Q, codes, sizes):
+    "How much each representative `b h m p` attends to codes `b h n p`"
+    of_rows = attention_weights(Q, codes, log_sizes(sizes, codes))
+    if sizes is None: return _Reading(of_rows, of_rows)
+    row_size = resolve_sizes(sizes, codes)[:, None, None]
+    return _Reading(of_rows, of_rows / row_size.where(row_size > 0, torch.inf))
 
 # %% ../../nbs/17_cbsa.ipynb #da7329df
 def contract_and_broadcast(
@@ -82,74 +93,100 @@ def contract_and_broadcast(
     require(fit, 'shapes', (w.shape, pool.shape), 'codes b h n p and weights n m or b n m')
     with no_autocast(w):
         codes = widen(w)
-        Q = (pool if pool.dim() == 2 else pool[:, None]).to(codes.dtype).transpose(-2, -1) @ codes
-        together, each = _read(Q, codes, sizes)
-        Q = Q + step_rep*(together @ codes)
-        Q = (Q @ Q.transpose(-2, -1) * w.shape[-1]**-0.5).softmax(-1) @ Q
-        return (step_x*(each.transpose(-2, -1) @ Q)).to(w.dtype)
+        if pool.dim() == 3: pool = pool[:, None]                    # the same in every head
+        Q = pool.to(codes.dtype).transpose(-2, -1) @ codes
+        read = _read(Q, codes, sizes)
+        extracted = Q + step_rep*(read.of_rows @ codes)
+        contracted = subspace_attention(extracted)
+        return (step_x*(read.of_tokens.transpose(-2, -1) @ contracted)).to(w.dtype)
 
 # %% ../../nbs/17_cbsa.ipynb #85321732
 class CBSA(ProjectedAttention):
     "Contract-and-broadcast self-attention: linear in tokens, through side × side representatives."
-    num_maps = 1         # one map to the codes
+    num_maps = 1        # codes serve as queries, keys and values
     needs_grid = True   # blocks and models hand on `grid` and `num_prefix_tokens`
     def __init__(self,
         dim:int,                         # token width d
         num_heads:int=8,                 # h, subspaces
         head_dim:int|None=None,          # p, width of each; dim // num_heads unless given
+        qkv_bias:bool=False,             # a bias in the codes; the published code has none
+        *,
         side:int=8,                      # representatives are side × side
         grid:tuple[int, int]|None=None,  # where a call gives none: rows and columns, (1, -1): a row; None: a square
         num_prefix_tokens:int=0,         # where a call gives none: tokens in front, which no representative averages
         published:bool=False,            # leave out as many at the end in place of those, as in the published training
-        qkv_bias:bool=False,             # a bias in the codes; the published code has none
         proj_drop:float=0.,              # dropout of the update
+        proj_bias:bool=True,             # a bias in the map back
         **block,                         # what timm's blocks hand to every attention layer
     ):
-        super().__init__(dim, num_heads, qkv_bias, proj_drop=proj_drop, head_dim=head_dim, **block)
+        super().__init__(dim, num_heads, head_dim, qkv_bias, proj_drop=proj_drop, proj_bias=proj_bias)
         check_value('side', side, int_range())
-        self.side, self.grid = side, grid
-        self.num_prefix_tokens, self.published = num_prefix_tokens, published
-        self.step_rep = nn.Parameter(self.qkv.weight.new_empty(num_heads, 1, 1))
-        self.step_x = nn.Parameter(self.qkv.weight.new_empty(num_heads, 1, 1))
+        self.side = side
+        self.grid = grid
+        self.num_prefix_tokens = num_prefix_tokens
+        self.published = published
+        self.step_rep = nn.Parameter(torch.empty(num_heads, 1, 1))
+        self.step_x = nn.Parameter(torch.empty(num_heads, 1, 1))
         self.reset_parameters()
+        apply_block_options(self, block)
 
     def reset_parameters(self):
         "Draw the step sizes; the two maps start by themselves."
         nn.init.normal_(self.step_rep)
         nn.init.normal_(self.step_x)
 
+    def forward(self,
+        x:Tensor,                           # tokens `b n d`
+        *,
+        sizes:Tensor|None=None,             # how many tokens each row stands for `b n`; all 1 unless given
+        grid:tuple[int, int]|None=None,     # rows and columns of the tokens behind the prefix; the constructor's unless given
+        num_prefix_tokens:int|None=None,    # tokens in front of them, likewise
+        pool:Tensor|None=None,              # the sums of their weights `b n m`, for tokens that were no neighbours
+        attn_mask:None=None,                # timm's blocks hand it on; any mask is refused
+        is_causal:bool=False,               # as well
+    )->Tensor:                              # what a block adds to them `b n d`
+        "The update of the tokens."
+        refuse_mask(attn_mask, is_causal)
+        w, = self.to_heads(x)
+        if sizes is not None: sizes = resolve_sizes(sizes, x)
+        if pool is None: pool = self.pool(x.shape[1], sizes, grid, num_prefix_tokens, widen(x[:0]))
+        return self.from_heads(contract_and_broadcast(w, pool, self.step_rep, self.step_x, sizes))
+
 # %% ../../nbs/17_cbsa.ipynb #908b2b15
 def _row_pool(sizes, m, prefix, suffix, like):
     "Weights `b n m` of rows that stand for `sizes` neighbours of a sequence"
-    last = sizes.round().long().cumsum(-1)[..., None] - prefix      # so many tokens of the cells come up to each row
-    first = last - sizes.round().long()[..., None]
-    total = (last[:, -1:] - suffix).clamp_min(0)
-    cell = torch.arange(m, device=sizes.device)
-    start = cell*total // m
-    end = -(-(cell + 1)*total // m)
-    def share(tokens): return ((tokens - start).to(like.dtype) / (end - start).clamp_min(1)).clamp(0, 1)
-    return share(last) - share(first)
+    counts = sizes.round().long()
+    tokens_up_to = counts.cumsum(-1)[..., None] - prefix            # each row, without those in front `b n 1`
+    tokens_before = tokens_up_to - counts[..., None]
+    num_tokens = (tokens_up_to[:, -1:] - suffix).clamp_min(0)
+    start, end = _cell_bounds(num_tokens, m, sizes.device)
+    cell_length = (end - start).clamp_min(1)
+    def covered(tokens): return ((tokens - start).to(like.dtype) / cell_length).clamp(0, 1)    # of each cell
+    return covered(tokens_up_to) - covered(tokens_before)
 
 # %% ../../nbs/17_cbsa.ipynb #c1ec9796
-def _check_padding(sizes, real, rows, columns):
+def _check_padding(sizes, is_token, own_rows, own_columns):
     "`ValueError` unless sizes are 1 in the rows and columns of each sample and 0 beyond"
-    hidden = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
-    if sizes.device.type != 'cpu' or hidden: return
-    row, column = (torch.arange(n)[:, None] for n in real.shape[1:])
-    corner = (row < rows[:, None, None]) & (column.mT < columns[:, None, None])
-    fits = torch.equal(real, corner) and ((sizes == 0) | (sizes == 1)).all()
+    values_unknown = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    if sizes.device.type != 'cpu' or values_unknown: return
+    rows, columns = is_token.shape[1:]
+    row = torch.arange(rows)[:, None]
+    column = torch.arange(columns)
+    expected = (row < own_rows[:, None, None]) & (column < own_columns[:, None, None])
+    fits = torch.equal(is_token, expected) and ((sizes == 0) | (sizes == 1)).all()
     require(fits, 'sizes', sizes.unique().tolist(),
-        f'1, and 0 for padding on the right and below, on a grid of {tuple(real.shape[1:])}; merged rows bring `pool`')
+        f'1, and 0 for padding on the right and below, on a grid of {(rows, columns)}; merged rows bring `pool`')
 
 def _padded_pool(sizes, side, grid, prefix, suffix, like):
     "Weights `b n m` of maps of several sizes in one frame, rows and columns `grid`"
-    rows, columns = _grid_of(sizes.shape[1] - prefix - suffix, grid)
-    real = sizes[:, prefix:sizes.shape[1] - suffix].unflatten(1, (rows, columns)) > 0
-    own_rows = real.any(2).sum(1)
-    own_columns = real.any(1).sum(1)
-    _check_padding(sizes, real, own_rows, own_columns)
-    by_row = _cells(rows, side, like, own_rows[:, None, None])
-    by_column = _cells(columns, side, like, own_columns[:, None, None])
+    n = sizes.shape[1]
+    rows, columns = _grid_of(n - prefix - suffix, grid)
+    is_token = sizes[:, prefix:n - suffix].unflatten(1, (rows, columns)) > 0
+    own_rows = is_token.any(2).sum(1)
+    own_columns = is_token.any(1).sum(1)
+    _check_padding(sizes, is_token, own_rows, own_columns)
+    by_row = _average_in_cells(rows, side, like, own_rows[:, None, None])
+    by_column = _average_in_cells(columns, side, like, own_columns[:, None, None])
     pool = einsum(by_row, by_column, 'b r i, b c j -> b r c i j').flatten(3).flatten(1, 2)
     return F.pad(pool, (0, 0, prefix, suffix))
 
@@ -163,32 +200,15 @@ def pool(self:CBSA,
     like:Tensor=torch.empty(0),         # device and type of the result
 )->Tensor:                              # `n m`, with sizes `b n m`
     "The weights of the representatives."
-    grid = self.grid if grid is None else grid
-    left_out = self.num_prefix_tokens if num_prefix_tokens is None else num_prefix_tokens
-    ends = (0, left_out) if self.published else (left_out, 0)
-    if sizes is None: return grid_pool(n, self.side, grid, *ends, like=like)
-    if grid is not None and grid[0] == 1: return _row_pool(sizes, self.side**2, *ends, like)
-    return _padded_pool(sizes, self.side, grid, *ends, like)
+    if grid is None: grid = self.grid
+    if num_prefix_tokens is None: num_prefix_tokens = self.num_prefix_tokens
+    prefix, suffix = (0, num_prefix_tokens) if self.published else (num_prefix_tokens, 0)
+    if sizes is None: return grid_pool(n, self.side, grid, prefix, suffix, like)
+    is_row = grid is not None and grid[0] == 1
+    if is_row: return _row_pool(sizes, self.side**2, prefix, suffix, like)
+    return _padded_pool(sizes, self.side, grid, prefix, suffix, like)
 
 # %% ../../nbs/17_cbsa.ipynb #4fda9e81
-@patch
-def forward(self:CBSA,
-    x:Tensor,                           # tokens `b n d`
-    *,
-    sizes:Tensor|None=None,             # how many tokens each row stands for `b n`; all 1 unless given
-    grid:tuple[int, int]|None=None,     # rows and columns of the tokens behind the prefix; the constructor's unless given
-    num_prefix_tokens:int|None=None,    # tokens in front of them, likewise
-    pool:Tensor|None=None,              # the sums of their weights `b n m`, for tokens that were no neighbours
-    attn_mask:None=None,                # timm's blocks hand it on; any mask is refused
-    is_causal:bool=False,               # as well
-)->Tensor:                              # what a block adds to them `b n d`
-    "The update of the tokens."
-    refuse_mask(attn_mask, is_causal)
-    w, = self._heads(x)
-    if sizes is not None: sizes = resolve_sizes(sizes, x)
-    if pool is None: pool = self.pool(x.shape[1], sizes, grid, num_prefix_tokens, widen(x[:0]))
-    return self._out(contract_and_broadcast(w, pool, self.step_rep, self.step_x, sizes))
-
 @patch
 def merge_kwargs(self:CBSA,
     x:Tensor,                           # tokens before merging `b n d`
@@ -196,4 +216,5 @@ def merge_kwargs(self:CBSA,
     num_prefix_tokens:int|None=None,    # tokens in front of them, likewise
 )->dict:                                # name of an argument → what each token brings to it `n m`, and how merging combines it
     "Weights of the representatives: a token that stands for several takes the sum of theirs."
-    return {'pool': (self.pool(x.shape[1], None, grid, num_prefix_tokens, widen(x[:0])), 'sum')}
+    pool = self.pool(x.shape[1], None, grid, num_prefix_tokens, widen(x[:0]))
+    return {'pool': (pool, 'sum')}

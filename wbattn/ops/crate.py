@@ -9,8 +9,7 @@ __all__ = ['subspace_attention', 'MSSA', 'ista_step', 'ISTA', 'ODL']
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
-from fastcore.basics import patch
-from ..checks import is_int, require
+from ..checks import NOT_NEGATIVE, POSITIVE, check_value, int_range, require
 from .attention import ProjectedAttention, join_heads, linear_part, softmax_attention
 from ..rates import subspace_rate
 
@@ -27,36 +26,35 @@ def subspace_attention(
 # %% ../../nbs/11_crate.ipynb #ce4e68cc
 class MSSA(ProjectedAttention):
     "Multi-head subspace self-attention: as published, or with the output matrix tied to U."
-    num_maps, direction = 1, -1   # one map; a step is meant to lower the objective R_c(Z | U)
+    num_maps = 1     # codes serve as queries, keys and values
+    direction = -1   # a step is meant to lower the objective R_c(Z | U)
     def __init__(self,
         dim:int,                 # token width d
         num_heads:int=8,         # h, subspaces
         head_dim:int|None=None,  # p, width of each; dim // num_heads unless given
         qkv_bias:bool=False,     # a bias in the codes; the theory and the published code have none
+        *,
         tied:bool=False,         # True: the output map is U (theory); False: its own, with bias (published)
-        attn_drop:float=0.,      # dropout of attention weights
-        proj_drop:float=0.,      # dropout of the update
-        **block,                 # what timm's blocks hand to every attention layer
+        **options,               # attn_drop, proj_drop, proj_bias, and what timm's blocks hand on
     ):
-        super().__init__(dim, num_heads, qkv_bias, attn_drop, proj_drop, head_dim=head_dim, **block)
+        super().__init__(dim, num_heads, head_dim, qkv_bias, **options)
         self.tied = tied
         if tied: self.proj = None
 
-# %% ../../nbs/11_crate.ipynb #ab3e1102
-@patch
-def _mix(self:MSSA, w, sizes): return subspace_attention(w, sizes=sizes, dropout=self._dropout)
+    def _mix(self, w, sizes): return subspace_attention(w, sizes=sizes, dropout=self._dropout)
 
-@patch
-def _out(self:MSSA, y):
-    if not self.tied: return ProjectedAttention._out(self, y)
-    return self.proj_drop(join_heads(y) @ linear_part(self.qkv, self.dim))
+    def from_heads(self,
+        y:Tensor,  # what each head gathered `b h n p`
+    )->Tensor:     # `b n d`
+        "The update, by U or by the map back."
+        if not self.tied: return super().from_heads(y)
+        return self.proj_drop(join_heads(y) @ linear_part(self.qkv, self.dim))
 
-@patch
-def objective(self:MSSA,
-    x:Tensor,  # tokens `b n d`
-)->Tensor:     # nats `b`
-    "R_c(Z | U) of each sample."
-    return subspace_rate(x, self.bases())
+    def objective(self,
+        x:Tensor,  # tokens `b n d`
+    )->Tensor:     # nats `b`
+        "R_c(Z | U) of each sample."
+        return subspace_rate(x, self.bases())
 
 # %% ../../nbs/11_crate.ipynb #3baa0a23
 def ista_step(
@@ -67,7 +65,8 @@ def ista_step(
     lam:float=0.1,    # price λ of a unit of code
 )->Tensor:            # codes `... m`, non-negative
     "One proximal step on the non-negative lasso ½‖z − Da‖² + λ‖a‖₁."
-    return F.relu(a + step*((z - a @ D.transpose(0, 1)) @ D - lam))
+    residual = z - a @ D.transpose(0, 1)
+    return F.relu(a + step*(residual @ D - lam))
 
 # %% ../../nbs/11_crate.ipynb #12926841
 class ISTA(nn.Module):
@@ -78,18 +77,19 @@ class ISTA(nn.Module):
         lam:float=0.1,    # price λ of a unit of code, ≥ 0
     ):
         super().__init__()
-        require(is_int(dim), 'dim', dim, 'a whole number')
-        require(dim > 0 and step > 0 and lam >= 0, 'dim, step, lam', (dim, step, lam),
-            'dim ≥ 1, step > 0 and lam ≥ 0')
-        self.dim, self.step, self.lam = dim, step, lam
+        check_value('dim', dim, int_range())
+        check_value('step', step, POSITIVE)
+        check_value('lam', lam, NOT_NEGATIVE)
+        self.dim = dim
+        self.step = step
+        self.lam = lam
         self.weight = nn.Parameter(nn.init.kaiming_uniform_(torch.empty(dim, dim)))
 
-@patch
-def forward(self:ISTA,
-    x:Tensor,  # tokens `... d`
-)->Tensor:     # codes `... d`, non-negative
-    "relu(x + η(Dᵀx − DᵀDx) − ηλ) for each token."
-    return ista_step(x, x, self.weight, self.step, self.lam)
+    def forward(self,
+        x:Tensor,  # tokens `... d`
+    )->Tensor:     # codes `... d`, non-negative
+        "relu(x + η(Dᵀx − DᵀDx) − ηλ) for each token."
+        return ista_step(x, x, self.weight, self.step, self.lam)
 
 # %% ../../nbs/11_crate.ipynb #3d2e901f
 class ODL(nn.Module):
@@ -101,20 +101,23 @@ class ODL(nn.Module):
         lam:float=0.1,    # price λ of a unit of code, ≥ 0
     ):
         super().__init__()
-        require(dim*ratio >= 1 and step > 0 and lam >= 0, 'dim·ratio, step, lam', (dim*ratio, step, lam),
-            'at least one atom, step > 0 and lam ≥ 0')
-        self.step, self.lam = step, lam
-        def dictionary(): return nn.Parameter(nn.init.kaiming_uniform_(torch.empty(dim, int(dim*ratio))))
-        self.D, self.D1 = dictionary(), dictionary()
+        check_value('dim', dim, int_range())
+        require(dim*ratio >= 1, 'ratio', ratio, f'at least 1/{dim}, for one atom')
+        check_value('step', step, POSITIVE)
+        check_value('lam', lam, NOT_NEGATIVE)
+        self.step = step
+        self.lam = lam
+        num_atoms = int(dim*ratio)
+        self.D = nn.Parameter(nn.init.kaiming_uniform_(torch.empty(dim, num_atoms)))
+        self.D1 = nn.Parameter(nn.init.kaiming_uniform_(torch.empty(dim, num_atoms)))
 
     def extra_repr(self):
         return f'dim={self.D.shape[0]}, atoms={self.D.shape[1]}, step={self.step}, lam={self.lam}'
 
-# %% ../../nbs/11_crate.ipynb #01d8feec
-@patch
-def forward(self:ODL,
-    x:Tensor,  # tokens `... d`
-)->Tensor:     # what the block adds to them `... d`
-    "D₁ times the non-negative codes of each token."
-    codes = F.relu(self.step*(x @ self.D - self.lam))
-    return ista_step(codes, x, self.D, self.step, self.lam) @ self.D1.transpose(0, 1)
+    def forward(self,
+        x:Tensor,  # tokens `... d`
+    )->Tensor:     # what the block adds to them `... d`
+        "D₁ times the non-negative codes of each token."
+        first_codes = F.relu(self.step*(x @ self.D - self.lam))      # a step from zero
+        codes = ista_step(first_codes, x, self.D, self.step, self.lam)
+        return codes @ self.D1.transpose(0, 1)

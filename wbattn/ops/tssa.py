@@ -108,14 +108,16 @@ class TSSA(ProjectedAttention):
     num_maps = 1     # codes serve as queries, keys and values
     direction = -1   # a step is meant to lower the variational rate
     def __init__(self,
-        dim:int,               # token width d
-        num_heads:int=8,       # K, groups; divides dim
-        qkv_bias:bool=False,   # bias of the code map
-        proj_drop:float=0.,    # dropout after the output map
-        proj_bias:bool=True,   # bias of the output map
-        **block,               # what timm's blocks hand to every attention layer
+        dim:int,                 # token width d
+        num_heads:int=8,         # K, groups
+        head_dim:int|None=None,  # p, width of the codes; dim // num_heads unless given
+        qkv_bias:bool=False,     # bias of the code map
+        *,
+        proj_drop:float=0.,      # dropout after the output map
+        proj_bias:bool=True,     # bias of the output map
+        **block,                 # what timm's blocks hand to every attention layer
     ):
-        super().__init__(dim, num_heads, qkv_bias, proj_drop=proj_drop, proj_bias=proj_bias)
+        super().__init__(dim, num_heads, head_dim, qkv_bias, proj_drop=proj_drop, proj_bias=proj_bias)
         self.temp = nn.Parameter(torch.ones(num_heads, 1))       # 1/2η
         apply_block_options(self, block)
 
@@ -125,7 +127,7 @@ class TSSA(ProjectedAttention):
         x:Tensor,         # tokens `b n d`
     )->Tensor:            # U_kᵀz `b h n p`
         "Codes of the tokens in every head."
-        w, = self._heads(x)
+        w, = self.to_heads(x)
         return w
 
     def membership(self,

@@ -9,10 +9,11 @@ __all__ = ['variant_layers', 'CompressOnly', 'RedrawnECA', 'CholeskyECA', 'RawTS
 import torch
 import torch.nn.functional as F
 from torch import nn
+from ..checks import resolve_head_dim
 from ..numerics import no_autocast, widen
 from .basis import sketch
 from .dmsa import decoupled_attention
-from .eca import ECAttention, _outside
+from .eca import ECAttention, outside_of_group
 from .tssa import TSSA
 
 # %% ../../nbs/19_variants.ipynb #d5ebbc30
@@ -20,10 +21,10 @@ class CompressOnly(ECAttention):
     "ECAttention without its expansion: the update is −β·compress(x)."
     alpha = torch.zeros(())
     def __init__(self,
-        dim:int,  # token width d
-        **kwargs  # of ECAttention
+        *args,    # dim, num_heads and head_dim of ECAttention
+        **kwargs  # further arguments of ECAttention
     ):
-        super().__init__(dim, **kwargs)
+        super().__init__(*args, **kwargs)
         del self.alpha_raw
 
 # %% ../../nbs/19_variants.ipynb #c35189cb
@@ -31,17 +32,19 @@ class RedrawnECA(ECAttention):
     "ECAttention that draws a new sketch at every forward pass: in training, or (as published) in evaluation, too."
     def __init__(self,
         dim:int,          # token width d
+        *args,            # num_heads and head_dim of ECAttention
         always:bool=True, # in evaluation, too
-        **kwargs          # of ECAttention
+        **kwargs          # further arguments of ECAttention
     ):
-        super().__init__(dim, **kwargs)
-        self.always, self.draws = always, 0
+        super().__init__(dim, *args, **kwargs)
+        self.always = always
+        self.draws = 0
 
-    def _call(self, x, omega):
+    def _update(self, x, omega):
         if self.always or self.training:
             self.draws += 1
-            omega = sketch(*omega.shape, 1000*self.draws + self.compress.seed, x.device, x.dtype)
-        return super()._call(x, omega)
+            omega = sketch(*omega.shape, 1000*self.draws + self.seed, x.device, x.dtype)
+        return super()._update(x, omega)
 
 # %% ../../nbs/19_variants.ipynb #b1f3e092
 def _rounded(x, dtype):
@@ -53,29 +56,37 @@ class CholeskyECA(ECAttention):
     "ECAttention with the basis Q of Algorithm 4: a Cholesky factor of the Gram matrix, or QR where that fails."
     def __init__(self,
         dim:int,            # token width d
+        *args,              # num_heads and head_dim of ECAttention
         gram:str='float64', # precision of the Gram matrix, where it is less than the model's: float16, bfloat16
-        **kwargs            # of ECAttention
+        **kwargs            # further arguments of ECAttention
     ):
-        super().__init__(dim, **kwargs)
-        self.gram, self.calls, self.failures = getattr(torch, gram), 0, 0
+        super().__init__(dim, *args, **kwargs)
+        self.gram = getattr(torch, gram)
+        self.calls = 0
+        self.failures = 0
 
     def _basis(self, Y):
         "The columns of a sketch `... d r`, made orthonormal; counts."
         Y = F.normalize(Y, dim=-2)
-        Yr = _rounded(Y, self.gram)
-        L, info = torch.linalg.cholesky_ex(_rounded(Yr.mT @ Yr, self.gram) + self.expand.eps*torch.eye(Y.shape[-1]).to(Y))
+        Y_rounded = _rounded(Y, self.gram)
+        gram = _rounded(Y_rounded.mT @ Y_rounded, self.gram)
+        ridge = self.expand.eps*torch.eye(Y.shape[-1]).to(Y)
+        L, info = torch.linalg.cholesky_ex(gram + ridge)
         self.calls += 1
         if not info.any(): return torch.linalg.solve_triangular(L.mT, Y, upper=True, left=False)
         self.failures += 1
-        return torch.linalg.qr(Y)[0]
+        return torch.linalg.qr(Y).Q
 
-    def _call(self, x, omega):
+    def _update(self, x, omega):
         with no_autocast(x):
-            x, U = widen(x), self.bases()
+            x = widen(x)
+            U = self.bases()
             S = x.mT @ omega.to(x.dtype)
-            Q, Qk = self._basis(S), self._basis(U.mT @ S[:, None, :, :self.compress.rank])
-            compressed = _outside(x[:, None] @ U, Qk @ Qk.mT, self.compress.eta) @ U.mT
-            return self.alpha*(x - x @ Q @ Q.mT) - self.beta*compressed.sum(1)
+            Q = self._basis(S)
+            Q_groups = self._basis(U.mT @ S[:, None, :, :self.rank])
+            outside = outside_of_group(x[:, None] @ U, Q_groups @ Q_groups.mT, self.compress.eta)
+            compressed = (outside @ U.mT).sum(1)
+            return self.alpha*(x - x @ Q @ Q.mT) - self.beta*compressed
 
 # %% ../../nbs/19_variants.ipynb #b466d3eb
 class RawTSSA(TSSA):
@@ -85,20 +96,26 @@ class RawTSSA(TSSA):
         sizes=None, # (a token's membership doesn't depend on the others)
     ):              # `b h n`
         "Π of each token."
-        return self._raw(self.codes(x))
+        return self._raw_membership(self.codes(x))
 
-    def _raw(self, w): return (w.float().square().sum(-1)*self.temp).softmax(1).to(w.dtype)
-    def _mix(self, w, sizes): return decoupled_attention(w, self._raw(w), None, sizes)
+    def _raw_membership(self, w):
+        lengths = w.float().square().sum(-1)
+        return (lengths*self.temp).softmax(1).to(w.dtype)
+
+    def _mix(self, w, sizes): return decoupled_attention(w, self._raw_membership(w), None, sizes)
 
 # %% ../../nbs/19_variants.ipynb #81bnone2
 class NoAttention(nn.Module):
     "An operator whose update is zero: what its model learns, it learns without attention."
     def __init__(self,
-        dim:int,       # token width d
-        num_heads:int, # of the block, without use here
+        dim:int,                 # token width d
+        num_heads:int=8,         # of the block, without use here
+        head_dim:int|None=None,  # dim // num_heads unless given, without use here
     ):
         super().__init__()
-        self.dim, self.num_heads = dim, num_heads
+        self.dim = dim
+        self.num_heads = num_heads
+        self.head_dim = resolve_head_dim(dim, num_heads, head_dim)
 
     def forward(self,
         x,          # tokens `b n d`
