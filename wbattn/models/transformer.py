@@ -23,7 +23,7 @@ from ..ops.attention import ISTA, MSSA, ODL, SoftmaxAttention, XCA
 from ..ops.cbsa import CBSA
 from ..ops.eca import ECAttention
 from ..ops.tssa import TSSA
-from .layers import Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed, TimmModel, _rename, placed
+from .layers import Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed, TimmModel, rename_weights, grid_kwargs
 
 # %% ../../nbs/31_transformer.ipynb #c6bc8939
 attn_layers = dict(eca=ECAttention, tssa=TSSA, dmsa=DMSA, mssa=MSSA, cbsa=CBSA, softmax=SoftmaxAttention, xca=XCA)
@@ -33,31 +33,45 @@ def _token_mlp(dim, ratio=4., bias=True): return Mlp(dim, int(dim*ratio), bias=b
 mlp_layers = dict(mlp=_token_mlp, ista=ISTA, odl=ODL, none=None)
 
 # %% ../../nbs/31_transformer.ipynb #3dcb995a
-class _Halves:
-    "Makes the operator and the second half of a block; a model keeps it, to start them anew."
-    def __init__(self, attn, mlp, of_attn, of_mlp):
-        self.attn, self.mlp = attn, mlp
-        self.of_attn, self.of_mlp = of_attn, of_mlp
+def find_constructor(
+    argument:str,       # for which it is asked, as an error names it
+    choice:str|Callable,# a name, or a constructor, which is returned as it is
+    by_name:dict,       # name → constructor
+)->Callable|None:       # None for the name 'none'
+    "What makes a half of a block."
+    if callable(choice): return choice
+    check_choice(choice, by_name, f'{argument} must be a callable or a known name, got')
+    return by_name[choice]
 
-    def __call__(self, index):
-        first = self.attn(**self.of_attn)
-        second = None if self.mlp is None else self.mlp(**self.of_mlp)
-        register_notrace_module(type(first))     # one step to timm's tracer
-        for m in first.modules():
+class BlockFactory:
+    "Makes the two halves of a model's blocks; the model keeps it, to start its blocks anew."
+    def __init__(self,
+        attn:str|Callable,       # operator: a name in `layers`, or a constructor
+        mlp:str|Callable|None,   # second half: a name in `mlp_layers`, or a constructor; None: nothing
+        dim:int,                 # width of a token
+        num_heads:int,           # of the operator
+        kwargs:dict,             # `mlp_*`: of the second half, without `mlp_`; others: of the operator
+        layers:dict=attn_layers, # operators by name
+    ):
+        self.attn = find_constructor('attn', attn, layers)
+        self.mlp = None if mlp is None else find_constructor('mlp', mlp, mlp_layers)
+        mlp_kwargs = {k.removeprefix('mlp_'): v for k, v in kwargs.items() if k.startswith('mlp_')}
+        attn_kwargs = {k: v for k, v in kwargs.items() if not k.startswith('mlp_')}
+        if self.mlp is None and mlp_kwargs:
+            raise TypeError(f"a block without mlp takes none of its arguments, got {[*mlp_kwargs]}")
+        self.attn_kwargs = dict(dim=dim, num_heads=num_heads) | attn_kwargs
+        self.mlp_kwargs = dict(dim=dim) | mlp_kwargs
+
+    def halves(self,
+        index:int, # of the block
+    )->dict:       # arguments of `Block`
+        "The operator and the second half of one block."
+        attn = self.attn(**self.attn_kwargs)
+        register_notrace_module(type(attn))     # one step to timm's tracer
+        for m in attn.modules():
             if isinstance(getattr(m, 'seed', None), int): m.seed = 1000*m.seed + index
-        return dict(attn=first, mlp=second, mlp_residual=not isinstance(second, ISTA))
-
-def _block_halves(attn, mlp, dim, num_heads, kwargs, layers=attn_layers):
-    "A function of a block's index that makes its operator and its second half; both by name or as constructors"
-    def make(what, how, names):
-        if callable(how): return how
-        check_choice(how, names, f'{what} must be a callable or a known name, got')
-        return names[how]
-    attn, mlp = make('attn', attn, layers), mlp and make('mlp', mlp, mlp_layers)
-    of_mlp = {k.removeprefix('mlp_'): v for k, v in kwargs.items() if k.startswith('mlp_')}
-    of_attn = {k: v for k, v in kwargs.items() if not k.startswith('mlp_')}
-    if mlp is None and of_mlp: raise TypeError(f"a block without mlp takes none of its arguments, got {[*of_mlp]}")
-    return _Halves(attn, mlp, dict(dim=dim, num_heads=num_heads) | of_attn, dict(dim=dim) | of_mlp)
+        mlp = None if self.mlp is None else self.mlp(**self.mlp_kwargs)
+        return dict(attn=attn, mlp=mlp, mlp_residual=not isinstance(mlp, ISTA))
 
 # %% ../../nbs/31_transformer.ipynb #bd042023
 class WhiteBoxTransformer(TimmModel):
@@ -86,11 +100,11 @@ class WhiteBoxTransformer(TimmModel):
         **kwargs                           # `mlp_*`: of the second half, without `mlp_`; others: of the operator
     ):
         super().__init__(embed_dim, num_heads, depth=depth, cls_attn_layers=cls_attn_layers, num_classes=num_classes)
-        self._check_pool(global_pool)
+        self._check_pooling(global_pool)
         self.global_pool, self.init_std, self.cls_first = global_pool, init_std, cls_attn_layers == 0
         self._make_tokens(stem, extra_convs, (img_size, patch_size, in_chans, embed_dim), pos_embed, norm_layer)
-        halves = _block_halves(attn, mlp, embed_dim, num_heads, kwargs)
-        self._make_layers(halves, drop_path_rate, init_values, norm_layer, drop_rate)
+        factory = BlockFactory(attn, mlp, embed_dim, num_heads, kwargs)
+        self._make_layers(factory, drop_path_rate, init_values, norm_layer, drop_rate)
 
 # %% ../../nbs/31_transformer.ipynb #7a8b90a0
 @patch
@@ -128,19 +142,19 @@ class ClassAttention(ClassAttentionBlock):
 
 # %% ../../nbs/31_transformer.ipynb #537f6a50
 @patch
-def _make_layers(self:WhiteBoxTransformer, halves, drop_path, init_values, norm_layer, drop_rate):
+def _make_layers(self:WhiteBoxTransformer, factory, drop_path, init_values, norm_layer, drop_rate):
     "Blocks, layers of class attention behind them, norm and head"
     dim = self.embed_dim
-    self._halves = halves
+    self.block_factory = factory
     block = partial(Block, dim, norm_layer=norm_layer, drop_path=drop_path, init_values=init_values)
-    self.blocks = nn.ModuleList([block(**halves(i)) for i in range(self.depth)])
+    self.blocks = nn.ModuleList([block(**factory.halves(i)) for i in range(self.depth)])
     eta = 1. if self.depth <= 12 else 1e-5
     layers = [ClassAttention(dim, self.num_heads, eta, norm_layer) for _ in range(self.cls_attn_layers)]
     self.cls_attn_blocks = nn.ModuleList(layers)
     self.norm, self.head_drop, self.head = norm_layer(dim), nn.Dropout(drop_rate), self._make_head(self.num_classes)
     info = dict(num_chs=dim, reduction=self.patch_embed.patch_size)          # for timm's feature extraction
     self.feature_info = [dict(info, module=f'blocks.{i}') for i in range(self.depth)]
-    self._start_all()
+    self._init_parameters()
 
 # %% ../../nbs/31_transformer.ipynb #09d18177
 @patch
@@ -148,18 +162,18 @@ def _make_head(self:WhiteBoxTransformer, num_classes):
     return nn.Linear(self.num_features, num_classes) if num_classes > 0 else nn.Identity()
 
 @patch
-def _check_pool(self:WhiteBoxTransformer, global_pool):
-    TimmModel._check_pool(self, global_pool)
+def _check_pooling(self:WhiteBoxTransformer, global_pool):
+    TimmModel._check_pooling(self, global_pool)
     cut = hasattr(self, 'blocks') and self.cls_token is None
     require(not cut or global_pool != 'token', 'global_pool', global_pool, "'avg' or 'all': the class token was cut off")
 
 # %% ../../nbs/31_transformer.ipynb #2f3a10e9
 @patch
-def _start_all(self:WhiteBoxTransformer):
+def _init_parameters(self:WhiteBoxTransformer):
     start = nn.init.normal_ if self.init_std is None else partial(nn.init.trunc_normal_, std=self.init_std)
     if self.cls_token is not None: start(self.cls_token)
     if isinstance(self.pos_embed, LearnedPositions): start(self.pos_embed.table)
-    self.apply(self._start)
+    self.apply(self._init_layer)
 
 # %% ../../nbs/31_transformer.ipynb #ad664b5e
 @patch
@@ -189,7 +203,7 @@ def forward_features(self:WhiteBoxTransformer,
 )->Tensor:    # tokens `b 1+n d`, class token first; normalised unless `global_pool='all'`
     "Stem, positions, blocks, class attention, norm."
     x, grid = self.embed(x)
-    for block in self.blocks: x = self._run(block, x, **placed(block, grid, int(self.cls_first)))
+    for block in self.blocks: x = self._run(block, x, **grid_kwargs(block, grid, int(self.cls_first)))
     return self._norm_tokens(self.forward_cls(x))
 
 # %% ../../nbs/31_transformer.ipynb #0b877e10
@@ -267,7 +281,7 @@ def forward_intermediates(self:WhiteBoxTransformer,
     x, grid = self.embed(x)
     taken = []
     for i, block in enumerate(self.blocks[:last+1] if stop_early else self.blocks):
-        x = self._run(block, x, **placed(block, grid, int(self.cls_first)))
+        x = self._run(block, x, **grid_kwargs(block, grid, int(self.cls_first)))
         if i in take: taken.append(self.norm(x) if norm else x)
     final = None if intermediates_only else self._norm_tokens(self.forward_cls(x))
     prefixes = self._prefixes(taken) if return_prefix_tokens else None
@@ -334,8 +348,8 @@ def checkpoint_filter(self:WhiteBoxTransformer,
     state:dict, # weights as published, or ours
 )->dict:        # the same under our names, positions stretched
     "What happens to weights before they are loaded."
-    crate = any(k.startswith('transformer.layers.') for k in _rename(state))        # CRATE's own names
-    state = _rename(state, _published_names)
+    crate = any(k.startswith('transformer.layers.') for k in rename_weights(state))        # CRATE's own names
+    state = rename_weights(state, _published_names)
     for key in [k for k in state if re.match(r'cls_attn_blocks\.\d+\.attn\.qkv\.', k)]:
         state |= {key.replace('qkv', part): t for part, t in zip('qkv', state.pop(key).chunk(3))}
     if self.num_heads == 1 and crate:
