@@ -287,8 +287,8 @@ def _run(self:TokenMerger, layer, x, state, grid):
     untouched = self.tau is None and self.rs[layer] == 0 and state.source is None
     if untouched: return run_block(block, x, m.grad_checkpointing, **grid_kwargs(block, grid, self.protected)), state
     def layer_of(x): return self._merge_layer(layer, x, state, grid)
-    def int_range(x): return _in_place_of_forward(block, layer_of, x)
-    return run_block(whole, x, m.grad_checkpointing)
+    def hooked_layer(x): return _in_place_of_forward(block, layer_of, x)
+    return run_block(hooked_layer, x, m.grad_checkpointing)
 
 # %% ../../nbs/36_merger.ipynb #f9d22df8
 @patch
