@@ -164,7 +164,7 @@ def forward(self:WhiteBoxGPT,
 )->Tensor:        # logits of the token after each `b n v`; row t depends on tokens 1 … t only
     "A whole text in parallel."
     x = self.embed(as_ids(ids, 'b n', self.vocab_size, self.max_seq_len))
-    for block in self.blocks: x = self._run(block, x)
+    for block in self.blocks: x = self._run_block(block, x)
     return self.logits(x)
 
 @patch
@@ -362,7 +362,7 @@ def forward_features(self:WhiteBoxEncoder,
     if not torch.compiler.is_compiling() and padding_mask.all(): sizes = None
     x = self.drop(self.token_embed(ids) + self.pos_embed.weight[:ids.shape[1]])
     grid = 1, x.shape[1]        # a sequence is one row
-    for block in self.blocks: x = self._run(block, x, sizes=sizes, **grid_kwargs(block, grid, 0))
+    for block in self.blocks: x = self._run_block(block, x, sizes=sizes, **grid_kwargs(block, grid, 0))
     return self.norm(x), padding_mask
 
 # %% ../../nbs/33b_language.ipynb #f20ae41b

@@ -54,7 +54,7 @@ class WhiteBoxSets(TimmModel):
         cls_token = self.cls_token.expand(len(x), -1, -1)
         x = torch.cat([cls_token, self.token_embed(x)], 1)
         grid = 1, x.shape[1] - 1    # a set is one row
-        for block in self.blocks: x = self._run(block, x, **grid_kwargs(block, grid, 1))
+        for block in self.blocks: x = self._run_block(block, x, **grid_kwargs(block, grid, 1))
         return self.norm(x)
 
     def forward_head(self,

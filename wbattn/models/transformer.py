@@ -203,7 +203,7 @@ def forward_features(self:WhiteBoxTransformer,
 )->Tensor:    # tokens `b 1+n d`, class token first; normalised unless `global_pool='all'`
     "Stem, positions, blocks, class attention, norm."
     x, grid = self.embed(x)
-    for block in self.blocks: x = self._run(block, x, **grid_kwargs(block, grid, int(self.cls_first)))
+    for block in self.blocks: x = self._run_block(block, x, **grid_kwargs(block, grid, int(self.cls_first)))
     return self._norm_tokens(self.forward_cls(x))
 
 # %% ../../nbs/31_transformer.ipynb #0b877e10
@@ -213,7 +213,7 @@ def forward_cls(self:WhiteBoxTransformer,
 )->Tensor:    # class token first `b 1+n d`
     "Class attention, and before it the class token, where it did not join at the start."
     if self.cls_token is not None and not self.cls_first: x = self._add_cls(x)
-    for block in self.cls_attn_blocks: x = self._run(block, x)
+    for block in self.cls_attn_blocks: x = self._run_block(block, x)
     return x
 
 @patch
@@ -281,7 +281,7 @@ def forward_intermediates(self:WhiteBoxTransformer,
     x, grid = self.embed(x)
     taken = []
     for i, block in enumerate(self.blocks[:last+1] if stop_early else self.blocks):
-        x = self._run(block, x, **grid_kwargs(block, grid, int(self.cls_first)))
+        x = self._run_block(block, x, **grid_kwargs(block, grid, int(self.cls_first)))
         if i in take: taken.append(self.norm(x) if norm else x)
     final = None if intermediates_only else self._norm_tokens(self.forward_cls(x))
     prefixes = self._prefixes(taken) if return_prefix_tokens else None
