@@ -171,6 +171,7 @@ def _decoder_block(body, grid, num_classes):
 # %% ../../nbs/37_maps.ipynb #761f3085
 class Segmenter(TimmModel):
     "A model that gives a mask for each class."
+    reads = 'masks'
     hub_task = 'image-segmentation'
     init_std = None      # a new decoder's blocks are the body's, not drawn anew
     def __init__(self,
