@@ -8,7 +8,6 @@ __all__ = ['Block', 'TimmModel']
 # %% ../../nbs/30_layers.ipynb #b6a1ab91
 import math, re
 from functools import partial
-from numbers import Integral
 from typing import Callable
 import torch
 import torch.nn.functional as F
@@ -21,79 +20,90 @@ from torch.utils.checkpoint import checkpoint
 from ..checks import check_choice, check_value, int_range, require
 from ..numerics import widen
 
+
 # %% ../../nbs/30_layers.ipynb #54dc3f8c
 def _stride_factors(patch_size):
     "Strides of the stem's convolutions: the prime factors of the patch size, largest first; `[1]` for 1"
-    factors, s = [], 2
+    factors = []
+    divisor = 2
     while patch_size > 1:
-        if patch_size % s: s += 1
-        else: factors, patch_size = [s, *factors], patch_size//s
+        if patch_size % divisor: divisor += 1
+        else:
+            factors.insert(0, divisor)
+            patch_size //= divisor
     return factors or [1]
 
 # %% ../../nbs/30_layers.ipynb #1b07726a
 def _conv_norm(in_chans, out_chans, stride):
     "A bias-free convolution that shrinks the image by exactly `stride`, 1 or a prime, then BatchNorm"
-    k = max(3, stride)
-    conv = nn.Conv2d(in_chans, out_chans, k, stride=stride, padding=(k - stride + 1)//2, bias=False)
+    kernel_size = max(3, stride)
+    padding = (kernel_size - stride + 1)//2
+    conv = nn.Conv2d(in_chans, out_chans, kernel_size, stride=stride, padding=padding, bias=False)
     return nn.Sequential(conv, nn.BatchNorm2d(out_chans))
 
 # %% ../../nbs/30_layers.ipynb #c2c08e9e
 class PatchEmbed(nn.Module):
-    "What all stems share: sizes, and the check of an image against them."
+    "What all stems share: sizes, and the check of an image against them. A stem adds `_tokens`."
     def __init__(self,
         img_size:int|tuple=224, # nominal height and width; the forward takes any multiple of `patch_size`
-        patch_size:int=16,                # side of a patch in pixels
-        in_chans:int=3,                   # channels of the image
-        embed_dim:int=384,                # width of a token
+        patch_size:int=16,      # side of a patch in pixels
+        in_chans:int=3,         # channels of the image
+        embed_dim:int=384,      # width of a token
     ):
         super().__init__()
         check_value('patch_size', patch_size, int_range())
         self.img_size = tuple(to_2tuple(img_size))
-        self.patch_size, self.in_chans, self.embed_dim = patch_size, in_chans, embed_dim
+        self.patch_size = patch_size
+        self.in_chans = in_chans
+        self.embed_dim = embed_dim
         self.grid_size = self._grid_of(in_chans, *self.img_size)
         self.num_patches = math.prod(self.grid_size)
 
-# %% ../../nbs/30_layers.ipynb #e25d4527
-@patch
-def _grid_of(self:PatchEmbed, c, h, w):
-    "Rows and columns of tokens of an image of these channels, height and width; `ValueError` for one that doesn't fit"
-    p = self.patch_size
-    if c != self.in_chans: raise ValueError(f"expected {self.in_chans} channels, got {c}")
-    if min(h, w) < 1 or h % p or w % p:
-        raise ValueError(f"image size {h}x{w} must be a multiple of the patch size {p}")
-    return h // p, w // p
+    def _grid_of(self, channels, height, width):
+        "Rows and columns of tokens of such an image; `ValueError` for one that doesn't fit"
+        side = self.patch_size
+        if channels != self.in_chans: raise ValueError(f"expected {self.in_chans} channels, got {channels}")
+        if min(height, width) < 1 or height % side or width % side:
+            raise ValueError(f"image size {height}x{width} must be a multiple of the patch size {side}")
+        return height//side, width//side
 
-# %% ../../nbs/30_layers.ipynb #da601801
-@patch
-def forward(self:PatchEmbed,
-    x:Tensor, # images `b c h w`
-)->tuple: # tokens `b n d`, and the grid (rows, columns) with n = rows * columns
-    "The tokens of the images, and their grid."
-    require(x.dim() == 4, 'shape of images', tuple(x.shape), 'b c h w')
-    grid = self._grid_of(*x.shape[1:])
-    return self._tokens(x), grid
+    def forward(self,
+        x:Tensor, # images `b c h w`
+    )->tuple:     # tokens `b n d`, and the grid (rows, columns) with n = rows * columns
+        "The tokens of the images, and their grid."
+        require(x.dim() == 4, 'shape of images', tuple(x.shape), 'b c h w')
+        grid = self._grid_of(*x.shape[1:])
+        return self._tokens(x), grid
 
 # %% ../../nbs/30_layers.ipynb #05e17464
 @register_notrace_module
 class ConvPatchEmbed(PatchEmbed):
     "Image to tokens: one small convolution for each prime factor of the patch size."
     def __init__(self,
-        *sizes,            # of `PatchEmbed`: image, patch, channels, width
-        extra_convs:int=0, # stride-1 convolutions in front, for tiny images
-        grid_convs:int=0,  # stride-1 convolutions on the grid of tokens
+        img_size:int|tuple=224, # nominal height and width
+        patch_size:int=16,      # side of a patch in pixels
+        in_chans:int=3,         # channels of the image
+        embed_dim:int=384,      # width of a token
+        extra_convs:int=0,      # stride-1 convolutions in front, for tiny images
+        grid_convs:int=0,       # stride-1 convolutions on the grid of tokens
     ):
-        super().__init__(*sizes)
-        strides = [1]*extra_convs + _stride_factors(self.patch_size)
-        widths = [max(1, self.embed_dim // 2**i) for i in reversed(range(len(strides)))]
-        strides, widths = strides + [1]*grid_convs, widths + [self.embed_dim]*grid_convs
+        super().__init__(img_size, patch_size, in_chans, embed_dim)
+        strides = [1]*extra_convs + _stride_factors(patch_size)
+        widths = [max(1, embed_dim // 2**halvings) for halvings in reversed(range(len(strides)))]
+        strides += [1]*grid_convs
+        widths += [embed_dim]*grid_convs
         layers = []
-        for i, o, s in zip([self.in_chans] + widths, widths, strides):
-            layers += [_conv_norm(i, o, s), nn.GELU()]
+        for width, stride in zip(widths, strides):
+            layers.append(_conv_norm(in_chans, width, stride))
+            layers.append(nn.GELU())
+            in_chans = width
         self.proj = nn.Sequential(*layers[:-1])
 
     def _tokens(self, x):
         "Images that fit `b c h w` to tokens `b n d`, contiguous"
-        if x.device.type == 'cpu': x = rearrange(rearrange(x, 'b c h w -> b h w c').contiguous(), 'b h w c -> b c h w')
+        if x.device.type == 'cpu':      # where convolutions are faster with channels last in memory
+            x = rearrange(x, 'b c h w -> b h w c').contiguous()
+            x = rearrange(x, 'b h w c -> b c h w')
         return rearrange(self.proj(x), 'b d h w -> b (h w) d').contiguous()
 
 # %% ../../nbs/30_layers.ipynb #2b31d39c
@@ -101,14 +111,17 @@ class ConvPatchEmbed(PatchEmbed):
 class LinearPatchEmbed(PatchEmbed):
     "Image to tokens: one linear map of each patch's pixels, between two norms (CRATE)."
     def __init__(self,
-        *sizes,                           # of `PatchEmbed`: image, patch, channels, width
+        img_size:int|tuple=224,           # nominal height and width
+        patch_size:int=16,                # side of a patch in pixels
+        in_chans:int=3,                   # channels of the image
+        embed_dim:int=384,                # width of a token
         norm_layer:Callable=nn.LayerNorm, # `norm_layer(dim)`; nn.Identity: none
     ):
-        super().__init__(*sizes)
-        pixels = self.patch_size**2 * self.in_chans
+        super().__init__(img_size, patch_size, in_chans, embed_dim)
+        pixels = patch_size**2 * in_chans
         self.norm1 = norm_layer(pixels)
-        self.proj = nn.Linear(pixels, self.embed_dim)
-        self.norm2 = norm_layer(self.embed_dim)
+        self.proj = nn.Linear(pixels, embed_dim)
+        self.norm2 = norm_layer(embed_dim)
 
     def _tokens(self, x):
         "Images that fit `b c h w` to tokens `b n d`"
@@ -116,8 +129,8 @@ class LinearPatchEmbed(PatchEmbed):
         return self.norm2(self.proj(self.norm1(x)))
 
 # %% ../../nbs/30_layers.ipynb #829663c1
-def _along(old, new, like):
-    "Weights `new old` that stretch a row of places, bicubic with antialiasing"
+def _stretch_weights(old, new, like):
+    "Weights `new old` that stretch a row of `old` places, bicubic with antialiasing"
     places = torch.eye(old, dtype=like.dtype, device=like.device)[None, None]
     return F.interpolate(places, size=(new, old), mode='bicubic', antialias=True)[0, 0]
 
@@ -128,12 +141,34 @@ def stretch(
 )->Tensor:         # `1 m+n' d`
     "A table of positions for another grid: rows and columns are stretched one after the other."
     wide = widen(table)
-    prefix, places = wide.split([table.shape[1] - math.prod(old), math.prod(old)], 1)
-    rows, columns = _along(old[0], new[0], wide), _along(old[1], new[1], wide)
-    places = einsum(rows, places[0].unflatten(0, old), columns, 'i h, h w d, j w -> i j d')
-    return torch.cat([prefix, places.flatten(0, 1)[None]], 1).to(table.dtype)
+    num_prefix = table.shape[1] - math.prod(old)
+    prefix = wide[:, :num_prefix]
+    places = wide[0, num_prefix:].unflatten(0, old)
+    to_rows = _stretch_weights(old[0], new[0], wide)
+    to_columns = _stretch_weights(old[1], new[1], wide)
+    stretched = einsum(to_rows, places, to_columns, 'i h, h w d, j w -> i j d')
+    return torch.cat([prefix, stretched.flatten(0, 1)[None]], 1).to(table.dtype)
 
 # %% ../../nbs/30_layers.ipynb #2827b572
+def table_grid(
+    num_places:int,       # rows of the table that have a place
+    stored:Tensor|None,   # `grid_size` as saved beside the table
+    recorded:tuple|None,  # rows and columns as recorded elsewhere
+    own:tuple,            # rows and columns of the module that is to get the table
+)->tuple:                 # rows and columns
+    "The grid that a table of positions was made for; a square where nothing says it."
+    if stored is not None and not stored.is_meta:             # shapes without numbers say no grid
+        grid = tuple(stored.tolist())
+        require(math.prod(grid) == num_places, 'grid_size', grid, f'rows and columns of {num_places} places')
+        return grid
+    if recorded is not None and math.prod(recorded) == num_places: return tuple(recorded)
+    if stored is not None and math.prod(own) == num_places: return own
+    side = math.isqrt(num_places)
+    expected = 'a square, or a grid_size beside the table'
+    require(side*side == num_places, 'rows of a table of positions', num_places, expected)
+    return side, side
+
+# %% ../../nbs/30_layers.ipynb #7df0bce0
 @register_notrace_module
 class LearnedPositions(nn.Module):
     "A learned vector for each cell of a grid, and for the tokens in front of them."
@@ -143,7 +178,8 @@ class LearnedPositions(nn.Module):
         num_prefix:int, # rows for tokens without a place (the class token), first
     ):
         super().__init__()
-        self.grid, self.num_prefix = tuple(grid), num_prefix
+        self.grid = tuple(grid)
+        self.num_prefix = num_prefix
         self.table = nn.Parameter(torch.zeros(1, num_prefix + math.prod(grid), dim))
         self.register_buffer('grid_size', torch.tensor(self.grid))      # saved with the table
 
@@ -156,46 +192,30 @@ class LearnedPositions(nn.Module):
         grid:tuple, # rows and columns
     )->Tensor:      # `1 m+n d`, the prefix first
         "The table for a grid, stretched where it isn't its own."
-        free = any(isinstance(n, torch.SymInt) for n in grid)      # in an export: no size may be taken for granted
-        if not free and tuple(grid) == self.grid: return self.table
+        is_symbolic = any(isinstance(size, torch.SymInt) for size in grid)
+        if not is_symbolic and tuple(grid) == self.grid: return self.table   # an export takes no size for granted
         return stretch(self.table, self.grid, tuple(grid))
+
+    def fit(self,
+        state:dict,                # weights, of this table or of a model
+        prefix:str='',             # of the table's names in them
+        recorded:tuple|None=None,  # rows and columns it was made for, if the weights don't say
+    )->dict:                       # the same, the table stretched to this grid
+        "Fit a table of another grid to this one."
+        table = state.get(f'{prefix}table')
+        if table is None: return state
+        stored = state.get(f'{prefix}grid_size')
+        grid = table_grid(table.shape[1] - self.num_prefix, stored, recorded, self.grid)
+        if grid == self.grid and stored is not None: return state
+        if grid != self.grid: table = stretch(table, grid, self.grid)
+        return state | {f'{prefix}table': table, f'{prefix}grid_size': torch.tensor(self.grid)}
 
     def _load_from_state_dict(self, state, prefix, *args):
         state.update(self.fit(state, prefix))
         super()._load_from_state_dict(state, prefix, *args)
 
-# %% ../../nbs/30_layers.ipynb #7df0bce0
-@patch
-def _source_grid(self:LearnedPositions, rows, stored, recorded):
-    "Rows and columns of a table of so many places: as stored beside it, as recorded elsewhere, or a square"
-    if stored is not None and not stored.is_meta:             # shapes without numbers say no grid
-        grid = tuple(stored.tolist())
-        require(math.prod(grid) == rows, 'grid_size', grid, f'rows and columns of {rows} places')
-        return grid
-    if recorded is not None and math.prod(recorded) == rows: return tuple(recorded)
-    if stored is not None and rows == math.prod(self.grid): return self.grid
-    side = math.isqrt(rows)
-    require(side*side == rows, 'rows of a table of positions', rows, 'a square, or a grid_size beside the table')
-    return side, side
-
-@patch
-def fit(self:LearnedPositions,
-    state:dict,                # weights, of this table or of a model
-    prefix:str='',             # of the table's names in them
-    recorded:tuple|None=None,  # rows and columns it was made for, if the weights don't say
-)->dict:                       # the same, the table stretched to this grid
-    "Fit a table of another grid to this one."
-    table = state.get(f'{prefix}table')
-    if table is None: return state
-    stored = state.get(f'{prefix}grid_size')
-    grid = self._source_grid(table.shape[1] - self.num_prefix, stored, recorded)
-    if grid == self.grid and stored is not None: return state
-    if grid != self.grid and math.prod(grid) == table.shape[1] - self.num_prefix:
-        table = stretch(table, grid, self.grid)
-    return state | {f'{prefix}table': table, f'{prefix}grid_size': torch.tensor(self.grid)}
-
 # %% ../../nbs/30_layers.ipynb #abfd0928
-def placed(
+def grid_kwargs(
     layer:nn.Module,        # a block, or an operator
     grid:tuple,             # rows and columns of its tokens
     num_prefix_tokens:int,  # tokens in front of them
@@ -205,12 +225,23 @@ def placed(
     if not getattr(op, 'needs_grid', False): return {}
     return dict(grid=grid, num_prefix_tokens=num_prefix_tokens)
 
+# %% ../../nbs/30_layers.ipynb #71c39a15
+def second_half(
+    block:nn.Module, # ours, or timm's
+    x:Tensor,        # tokens `b n d`, the update of its attention added
+)->Tensor:           # tokens `b n d`
+    "The half of a block behind its attention."
+    if block.mlp is None: return x
+    y = block.mlp(block.norm2(x))
+    has_residual = getattr(block, 'mlp_residual', True)      # timm's blocks always
+    return x + block.drop_path2(block.ls2(y)) if has_residual else y
+
 # %% ../../nbs/30_layers.ipynb #9ef80123
 class Block(nn.Module):
     "The update of an operator, added to the tokens; then a second half of the same form."
     def __init__(self,
         dim:int,                     # width of a token
-        attn:nn.Module,              # attention operator: `attn(x, sizes=sizes, **place)` is the update
+        attn:nn.Module,              # attention operator: `attn(x, sizes=sizes, **grid_kwargs)` is the update
         norm_layer:Callable=partial(nn.LayerNorm, eps=1e-6), # `norm_layer(dim)`
         drop_path:float=0.,          # probability that a sample skips a half, in training
         init_values:float|None=None, # start of LayerScale's γ₁, γ₂; None or 0: no LayerScale
@@ -219,98 +250,42 @@ class Block(nn.Module):
     ):
         super().__init__()
         require(0 <= drop_path < 1, 'drop_path', drop_path, 'in [0, 1)')
-        def scale(): return LayerScale(dim, init_values) if init_values else nn.Identity()
-        def drop(): return DropPath(drop_path) if drop_path > 0 else nn.Identity()
-        self.norm1, self.attn, self.ls1, self.drop_path1 = norm_layer(dim), attn, scale(), drop()
-        self.mlp, self.mlp_residual = mlp, mlp_residual
+        make_scale = partial(LayerScale, dim, init_values) if init_values else nn.Identity
+        make_drop_path = partial(DropPath, drop_path) if drop_path > 0 else nn.Identity
+        self.norm1 = norm_layer(dim)
+        self.attn = attn
+        self.ls1 = make_scale()
+        self.drop_path1 = make_drop_path()
+        self.mlp = mlp
+        self.mlp_residual = mlp_residual
         if mlp is not None: self.norm2 = norm_layer(dim)
-        if mlp is not None and mlp_residual: self.ls2, self.drop_path2 = scale(), drop()
+        if mlp is not None and mlp_residual:
+            self.ls2 = make_scale()
+            self.drop_path2 = make_drop_path()
 
-# %% ../../nbs/30_layers.ipynb #71c39a15
-def _second_half(block, x):
-    "What a block, ours or timm's, does with its tokens `b n d` after its attention"
-    if block.mlp is None: return x
-    y = block.mlp(block.norm2(x))
-    return x + block.drop_path2(block.ls2(y)) if getattr(block, 'mlp_residual', True) else y
-
-# %% ../../nbs/30_layers.ipynb #520279ac
-@patch
-def forward(self:Block,
-    x:Tensor,               # tokens `b n d`
-    sizes:Tensor|None=None, # how many tokens each row stands for `b n`
-    **place                 # `grid` and `num_prefix_tokens`, to an operator that needs them
-)->Tensor:                  # tokens `b n d`
-    "Both halves of the block."
-    update = self.attn(self.norm1(x), sizes=sizes, **place)
-    return _second_half(self, x + self.drop_path1(self.ls1(update)))
-
-# %% ../../nbs/30_layers.ipynb #149734bd
-def check_size(
-    name:str,    # of an argument
-    value,       # as it was given
-    least:int=1, # smallest size
-):
-    "`ValueError` unless a size is a whole number: neither 2.0 nor True is."
-    is_int = isinstance(value, Integral) and not isinstance(value, bool)
-    require(is_int and value >= least, name, value, f'a whole number of at least {least}')
-
-# %% ../../nbs/30_layers.ipynb #28f1e6dd
-class TimmModel(nn.Module):
-    "What timm asks of a model, as far as the answer is the same for all of ours."
-    grad_checkpointing = False
-    init_std = .02                  # of linear maps and tables at the start; None: PyTorch's own
-    no_decay = 'cls_token', 'pos_embed.'   # parameters whose names begin so take no weight decay
-    hub_task = 'image-classification'   # the hub's word for what the model does
-    reads = 'images'                # 'text', 'sequences' (ids of tokens), 'sets' (vectors): timm's registry holds none of these
-    kwargs_filter = ()              # timm's words for pictures that the model doesn't take
-    synonyms = {}                   # timm's word for an argument → ours
-    pools = ()                      # names that `global_pool` may have
-    def __init__(self,
-        embed_dim:int, # width of a token
-        num_heads:int, # divides it
-        **sizes        # others: kept as attributes, as these two are
-    ):
-        super().__init__()
-        for name, v in dict(embed_dim=embed_dim, num_heads=num_heads, **sizes).items():
-            least = 0 if name in ('num_classes', 'cls_attn_layers') else 1
-            check_size(name, v, least)
-            setattr(self, name, int(v))
-        if embed_dim % num_heads: raise ValueError(f"embed_dim={embed_dim} must be divisible by num_heads={num_heads}")
-        self.num_features = self.head_hidden_size = embed_dim
-
-# %% ../../nbs/30_layers.ipynb #2db25f73
-@patch
-def get_classifier(self:TimmModel)->nn.Module:
-    "The head."
-    return self.head
-
-@patch
-def group_matcher(self:TimmModel,
-    coarse:bool=False, # timm's flag; there is one grouping
-)->dict:               # patterns of names
-    "Parameter names by depth, for layer-wise learning rates."
-    return dict(stem=r'^(?:cls_token|pos_embed|patch_embed|token_embed|wte|wpe|conv)', blocks=r'^blocks\.(\d+)',
-        cls_attn_blocks=[(r'^cls_attn_blocks\.(\d+)', None), (r'^norm', (99999,))])
+    def forward(self,
+        x:Tensor,               # tokens `b n d`
+        sizes:Tensor|None=None, # how many tokens each row stands for `b n`
+        **grid_kwargs           # `grid` and `num_prefix_tokens`, to an operator that needs them
+    )->Tensor:                  # tokens `b n d`
+        "Both halves of the block."
+        update = self.attn(self.norm1(x), sizes=sizes, **grid_kwargs)
+        return second_half(self, x + self.drop_path1(self.ls1(update)))
 
 # %% ../../nbs/30_layers.ipynb #e961e074
-def _rename(state, names=()):
-    "Weights without the wrappers of a training checkpoint, under our names; `names`: pairs of pattern and replacement"
+def rename_weights(
+    state:dict,     # weights, or a training checkpoint that holds them as `model` or `state_dict`
+    patterns=(),    # pairs: a pattern of their names, and what stands there instead
+)->dict:            # the weights under our names
+    "Weights without the wrappers of a training script, under other names."
     for wrapper in ('model', 'state_dict'):
         if isinstance(state.get(wrapper), dict): state = state[wrapper]
-    res = {}
-    for key, tensor in state.items():
-        key = re.sub(r'^(module\.|_orig_mod\.)+', '', key)
-        for theirs, ours in names: key = re.sub(theirs, ours, key)
-        res[key] = tensor
-    return res
-
-# %% ../../nbs/30_layers.ipynb #4dfadd91
-@patch
-def checkpoint_filter(self:TimmModel,
-    state:dict, # weights from elsewhere
-)->dict:        # the same under our names, fitted to this model
-    "What happens to weights before they are loaded."
-    return _rename(state)
+    renamed = {}
+    for name, tensor in state.items():
+        name = re.sub(r'^(module\.|_orig_mod\.)+', '', name)
+        for theirs, ours in patterns: name = re.sub(theirs, ours, name)
+        renamed[name] = tensor
+    return renamed
 
 # %% ../../nbs/30_layers.ipynb #f966b73b
 def run_block(
@@ -324,63 +299,121 @@ def run_block(
         return checkpoint(block, x, use_reentrant=False, **kwargs)
     return block(x, **kwargs)
 
+# %% ../../nbs/30_layers.ipynb #28f1e6dd
+class TimmModel(nn.Module):
+    "What timm asks of a model, as far as the answer is the same for all of ours."
+    reads = 'images'                       # the kind of data: 'images', 'masks', 'text', 'sequences' (ids), 'sets'
+    hub_task = 'image-classification'      # the hub's word for what the model does
+    pools = ()                             # names that `global_pool` may have
+    kwargs_filter = ()                     # timm's words for pictures that the model doesn't take
+    synonyms = {}                          # timm's word for an argument → ours
+    init_std = .02                         # of linear maps and tables at the start; None: PyTorch's own
+    no_decay = 'cls_token', 'pos_embed.'   # parameters whose names begin so take no weight decay
+    grad_checkpointing = False
+    def __init__(self,
+        embed_dim:int, # width of a token
+        num_heads:int, # divides it
+        **sizes        # others: kept as attributes, as these two are
+    ):
+        super().__init__()
+        for name, size in dict(embed_dim=embed_dim, num_heads=num_heads, **sizes).items():
+            smallest = 0 if name in ('num_classes', 'cls_attn_layers') else 1
+            check_value(name, size, int_range(smallest))
+            setattr(self, name, int(size))
+        if embed_dim % num_heads: raise ValueError(f"embed_dim={embed_dim} must be divisible by num_heads={num_heads}")
+        self.num_features = self.head_hidden_size = embed_dim
+
+    def get_classifier(self)->nn.Module:
+        "The head."
+        return self.head
+
+    def checkpoint_filter(self,
+        state:dict, # weights from elsewhere
+    )->dict:        # the same under our names, fitted to this model
+        "What happens to weights before they are loaded."
+        return rename_weights(state)
+
+    def set_grad_checkpointing(self,
+        enable:bool=True, # False: keep everything
+    ):
+        "Keep only the blocks' inputs for the backward pass."
+        self.grad_checkpointing = enable
+
+    def _run_block(self, block, x, **kwargs): return run_block(block, x, self.grad_checkpointing, **kwargs)
+
+# %% ../../nbs/30_layers.ipynb #a44a5eb5
 @patch
-def set_grad_checkpointing(self:TimmModel,
-    enable:bool=True, # False: keep everything
-):
-    "Keep only the blocks' inputs for the backward pass."
-    self.grad_checkpointing = enable
+def group_matcher(self:TimmModel,
+    coarse:bool=False, # timm's flag; there is one grouping
+)->dict:               # patterns of names
+    "Parameter names by depth, for layer-wise learning rates."
+    return dict(stem=r'^(?:cls_token|pos_embed|patch_embed|token_embed|wte|wpe|conv)',
+                blocks=r'^blocks\.(\d+)',
+                cls_attn_blocks=[(r'^cls_attn_blocks\.(\d+)', None), (r'^norm', (99999,))])
 
 @patch
-def _run(self:TimmModel, block, x, **kwargs): return run_block(block, x, self.grad_checkpointing, **kwargs)
+def no_weight_decay(self:TimmModel)->set:
+    "Names of parameters without weight decay: positions, and what an operator names itself."
+    names = {name for name, _ in self.named_parameters() if name.startswith(self.no_decay)}
+    for path, module in self.blocks.named_modules():
+        if not hasattr(module, 'no_weight_decay'): continue
+        names |= {f'blocks.{path}.{name}' for name in module.no_weight_decay()}
+    return names
 
 # %% ../../nbs/30_layers.ipynb #451b1df3
 @patch
-def _start(self:TimmModel, m):
-    "Start one linear map or table."
-    if self.init_std is None or not isinstance(m, (nn.Linear, nn.Embedding)): return
-    nn.init.trunc_normal_(m.weight, std=self.init_std)
-    if getattr(m, 'bias', None) is not None: nn.init.zeros_(m.bias)
-    if getattr(m, 'padding_idx', None) is not None: nn.init.zeros_(m.weight[m.padding_idx])
-
-# %% ../../nbs/30_layers.ipynb #26599d25
-def _take_over(module, fresh):
-    "Copy all parameters and buffers of a module that was made alike"
-    def tensors(m): return dict(m.named_parameters()) | dict(m.named_buffers())
-    own, new = tensors(module), tensors(fresh)
-    if {k: t.shape for k, t in own.items()} != {k: t.shape for k, t in new.items()}:
-        raise ValueError(f'{type(module).__name__} is not as it was built, so it can not be started anew')
-    for name, t in own.items(): t.copy_(new[name])
+def _init_layer(self:TimmModel, layer):
+    "Start one linear map or table; other layers stay as they are"
+    if self.init_std is None or not isinstance(layer, (nn.Linear, nn.Embedding)): return
+    nn.init.trunc_normal_(layer.weight, std=self.init_std)
+    if getattr(layer, 'bias', None) is not None: nn.init.zeros_(layer.bias)
+    if getattr(layer, 'padding_idx', None) is not None: nn.init.zeros_(layer.weight[layer.padding_idx])
 
 @patch
-def _start_all(self:TimmModel):
+def _init_parameters(self:TimmModel):
     "What a model starts beyond its modules' own: all linear maps and tables; classes with more start that, too"
-    self.apply(self._start)
+    self.apply(self._init_layer)
+
+# %% ../../nbs/30_layers.ipynb #26599d25
+def _named_tensors(module):
+    "Parameters and buffers by name"
+    return dict(module.named_parameters()) | dict(module.named_buffers())
+
+def _copy_tensors(source, target):
+    "Copy all parameters and buffers of a module to another that is built alike"
+    new = _named_tensors(source)
+    old = _named_tensors(target)
+    if {name: t.shape for name, t in old.items()} != {name: t.shape for name, t in new.items()}:
+        raise ValueError(f'{type(target).__name__} is not as it was built, so it can not be started anew')
+    for name, t in old.items(): t.copy_(new[name])
 
 @patch
 @torch.no_grad()
 def init_weights(self:TimmModel):
     "Start all parameters and buffers, as a newly built model does."
     remade = set()
-    for i, block in enumerate(self.blocks):
-        for name, fresh in self._halves(i).items():
-            if not isinstance(fresh, nn.Module): continue
-            _take_over(getattr(block, name), fresh)
-            remade |= {*getattr(block, name).modules()}
-    for name, m in self.named_modules():
-        if m in remade or isinstance(m, TimmModel): continue
-        if hasattr(m, 'reset_parameters'): m.reset_parameters()
-        elif len(m._parameters) + len(m._buffers) > 0:
-            raise ValueError(f'{type(m).__name__} ({name}) has no reset_parameters, so it can not be started anew')
-    self._start_all()
+    for index, block in enumerate(self.blocks):
+        for name, fresh in self.block_factory.halves(index).items():
+            if not isinstance(fresh, nn.Module): continue        # no second half, or a flag
+            half = getattr(block, name)
+            _copy_tensors(fresh, half)
+            remade.update(half.modules())
+    for name, module in self.named_modules():
+        if module in remade or isinstance(module, TimmModel): continue
+        if hasattr(module, 'reset_parameters'): module.reset_parameters()
+        elif len(module._parameters) + len(module._buffers) > 0:
+            kind = type(module).__name__
+            raise ValueError(f'{kind} ({name}) has no reset_parameters, so it can not be started anew')
+    self._init_parameters()
 
 # %% ../../nbs/30_layers.ipynb #c0d2b3fd
 @patch
 def _make_head(self:TimmModel, num_classes):
-    raise ValueError(f'{type(self).__name__} has no classes: its head can not be replaced by one for {num_classes}')
+    kind = type(self).__name__
+    raise ValueError(f'{kind} has no classes: its head can not be replaced by one for {num_classes}')
 
 @patch
-def _check_pool(self:TimmModel, global_pool):
+def _check_pooling(self:TimmModel, global_pool):
     if not self.pools: raise ValueError(f'{type(self).__name__} has no choice of pooling, got {global_pool!r}')
     check_choice(global_pool, self.pools, 'unknown global_pool')
 
@@ -390,12 +423,13 @@ def reset_classifier(self:TimmModel,
     global_pool:str|None=None, # None keeps the pooling
 ):
     "A fresh head, on the same device and in the same precision."
-    check_size('num_classes', num_classes, 0)
-    if global_pool is not None: self._check_pool(global_pool)
+    check_value('num_classes', num_classes, int_range(0))
+    if global_pool is not None: self._check_pooling(global_pool)
     head = self._make_head(num_classes)
-    p = next(self.parameters())
-    head.apply(self._start).to(p.device, p.dtype).train(self.training)
-    self.head, self.num_classes = head, num_classes
+    example = next(self.parameters())
+    head.apply(self._init_layer).to(example.device, example.dtype).train(self.training)
+    self.head = head
+    self.num_classes = num_classes
     if global_pool is not None: self.global_pool = global_pool
 
 # %% ../../nbs/30_layers.ipynb #d0f4ab7f
@@ -404,18 +438,11 @@ def fresh_head(self:TimmModel,
     state:dict, # weights under our names, of a model for as many classes as `pretrained_cfg` says
 )->dict:        # the same; where this model is for another number, with the head that it starts with
     "Keep the model's own head where the weights' is for other classes."
-    def shapes(weights): return {k: v.shape for k, v in weights.items() if k.startswith('head.')}
-    own = self.state_dict()
-    recorded = (getattr(self, 'pretrained_cfg', None) or {}).get('num_classes', self.num_classes)
-    if recorded == self.num_classes or shapes(state) == shapes(own): return state
-    body = {k: v for k, v in state.items() if not k.startswith('head.')}
-    return body | {k: own[k] for k in shapes(own)}
-
-# %% ../../nbs/30_layers.ipynb #583aa19c
-@patch
-def no_weight_decay(self:TimmModel)->set:
-    "Names of parameters without weight decay: positions, and what an operator names itself."
-    names = {n for n, _ in self.named_parameters() if n.startswith(self.no_decay)}
-    for name, m in self.blocks.named_modules():
-        if hasattr(m, 'no_weight_decay'): names |= {f'blocks.{name}.{n}' for n in m.no_weight_decay()}
-    return names
+    def of_head(weights): return {name: t for name, t in weights.items() if name.startswith('head.')}
+    def shapes(weights): return {name: t.shape for name, t in weights.items()}
+    old_head = of_head(state)
+    new_head = of_head(self.state_dict())
+    recorded_classes = (getattr(self, 'pretrained_cfg', None) or {}).get('num_classes', self.num_classes)
+    if recorded_classes == self.num_classes or shapes(old_head) == shapes(new_head): return state
+    body = {name: t for name, t in state.items() if name not in old_head}
+    return body | new_head

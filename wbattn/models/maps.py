@@ -13,9 +13,9 @@ from einops import rearrange
 from fastcore.basics import patch
 from timm.layers import ConvNormAct, LayerNorm2d, Mlp
 from torch import Tensor, nn
-from ..checks import require
-from .layers import Block, TimmModel, check_size, placed, run_block
-from .transformer import _block_halves
+from ..checks import check_value, int_range, require
+from .layers import Block, TimmModel, grid_kwargs, run_block
+from .transformer import BlockFactory
 from .zoo import create, default_cfgs, register
 
 # %% ../../nbs/37_maps.ipynb #7f18a01f
@@ -51,7 +51,7 @@ def beside_maps(
     sizes:Tensor|None=None,   # rows and columns of each `b 2`
 )->dict:                      # name of an argument → its value
     "What an operator is told about the tokens of maps."
-    told = placed(op, tuple(x.shape[2:]), 0)
+    told = grid_kwargs(op, tuple(x.shape[2:]), 0)
     if sizes is None: return told
     real = real_places(x, sizes).flatten(1)
     if not told and hasattr(op, 'merge_kwargs'):
@@ -96,10 +96,10 @@ class CrossStageAttention(nn.Module):
     ):
         super().__init__()
         width = dim//2
-        halves = _block_halves(attn, _map_mlp, width, num_heads, kwargs)
+        factory = BlockFactory(attn, _map_mlp, width, num_heads, kwargs)
         def block(attn, **half): return Block(width, Operator2d(attn), LayerNorm2d, **half)
         self.split = ConvNormAct(dim, 2*width, 1, act_layer=nn.SiLU)
-        self.blocks = nn.ModuleList([block(**halves(i)) for i in range(depth)])
+        self.blocks = nn.ModuleList([block(**factory.halves(i)) for i in range(depth)])
         self.join = ConvNormAct(2*width, dim, 1, act_layer=nn.SiLU)
 
     def forward(self,
@@ -138,7 +138,7 @@ class MaskDecoder(nn.Module):
         grid, c = maps.shape[2:], self.classes.shape[0]
         patches = maps.flatten(2).mT
         tokens = torch.cat([self.classes.expand(maps.shape[0], -1, -1), patches], 1)
-        for block in self.blocks: tokens = run_block(block, tokens, self.grad_checkpointing, **placed(block, grid, c))
+        for block in self.blocks: tokens = run_block(block, tokens, self.grad_checkpointing, **grid_kwargs(block, grid, c))
         unit = F.normalize(self.norm(tokens), dim=-1)
         classes, patches = unit[:, :c], unit[:, c:]
         return self.norm_classes(patches @ classes.mT).mT.unflatten(2, grid)
@@ -163,7 +163,7 @@ def _decoder_block(body, grid, num_classes):
     trial = copy.deepcopy(block).to('meta')
     tokens = torch.empty(1, num_classes + grid[0]*grid[1], body.num_features, device='meta')
     try:
-        with torch.no_grad(): out = trial(tokens, **placed(trial, grid, num_classes))
+        with torch.no_grad(): out = trial(tokens, **grid_kwargs(trial, grid, num_classes))
     except Exception as e: refuse(f'{type(block).__name__} takes no list of tokens ({type(e).__name__}: {e})')
     if out.shape != tokens.shape: refuse(f'{type(block).__name__} returns {tuple(out.shape)} for {tuple(tokens.shape)}')
     return block
@@ -171,6 +171,7 @@ def _decoder_block(body, grid, num_classes):
 # %% ../../nbs/37_maps.ipynb #761f3085
 class Segmenter(TimmModel):
     "A model that gives a mask for each class."
+    reads = 'masks'
     hub_task = 'image-segmentation'
     init_std = None      # a new decoder's blocks are the body's, not drawn anew
     def __init__(self,
@@ -185,8 +186,8 @@ class Segmenter(TimmModel):
             if kwargs: raise TypeError(f'a body that is given takes no arguments, got {[*kwargs]}')
         if not hasattr(body, 'forward_intermediates'):
             raise ValueError(f"{type(body).__name__} can be no body: it has not timm's forward_intermediates")
-        check_size('num_classes', num_classes)
-        check_size('decoder_depth', decoder_depth, 0)
+        check_value('num_classes', num_classes, int_range())
+        check_value('decoder_depth', decoder_depth, int_range(0))
         body = _shared(body)
         body.prune_intermediate_layers(1, prune_norm=True)
         super().__init__(body.num_features, 1, num_classes=num_classes, in_chans=getattr(body, 'in_chans', 3))
@@ -206,7 +207,7 @@ class Segmenter(TimmModel):
 # %% ../../nbs/37_maps.ipynb #c8a8fbe3
 @patch
 def _make_head(self:Segmenter, num_classes):
-    check_size('num_classes', num_classes)
+    check_value('num_classes', num_classes, int_range())
     block, dim = None, self.body.num_features
     if self.decoder_depth:
         stem = getattr(self.body, 'patch_embed', None)

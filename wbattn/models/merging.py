@@ -23,7 +23,7 @@ from timm.optim import create_optimizer_v2
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import CosineAnnealingLR
 from .corrections import Correction, _correction_for, _attend_merged, _queries_keys_values, scored
-from .layers import _second_half, placed, run_block
+from .layers import second_half, grid_kwargs, run_block
 from .transformer import WhiteBoxTransformer, intermediates
 from ..checks import check_choice, check_value, choice_of, require
 from ..numerics import resolve_sizes, widen
@@ -251,7 +251,7 @@ def _attend(self:TokenMerger, layer, x, state, grid):
     block, weights = self.model.blocks[layer], self._weights(state.sizes, x)
     z = block.norm1(x)
     mask = None if weights is None else self.correction(layer, weights, state.flags)
-    update, keys = _attend_merged(block.attn, z, state, weights, mask, **placed(block, grid, self.protected))
+    update, keys = _attend_merged(block.attn, z, state, weights, mask, **grid_kwargs(block, grid, self.protected))
     x, free, plan = x + block.drop_path1(block.ls1(update)), z.shape[1] - self.protected, None
     much = min(self.rs[layer], free//2) if self.tau is None else self.tau
     if free > 1 and (self.tau is not None or much):
@@ -265,7 +265,7 @@ def _merge_layer(self:TokenMerger, layer, x, state, grid):
     "Tokens and state after a layer"
     y, plan = self._attend(layer, x, state, grid)
     if plan is not None: y = plan.merge(y, state.sizes)
-    return _second_half(self.model.blocks[layer], y), state.after(plan)
+    return second_half(self.model.blocks[layer], y), state.after(plan)
 
 def _in_place_of_forward(block, function, *args):
     "Call a block with another function for its `forward`: its hooks get the tokens, what comes beside them goes around"
@@ -286,10 +286,11 @@ def _run(self:TokenMerger, layer, x, state, grid):
     "Tokens and state after a layer, by gradient checkpointing where the model's is on"
     m, block = self.model, self.model.blocks[layer]
     untouched = self.tau is None and self.rs[layer] == 0 and state.source is None
-    if untouched: return run_block(block, x, m.grad_checkpointing, **placed(block, grid, self.protected)), state
+    if untouched: return run_block(block, x, m.grad_checkpointing, **grid_kwargs(block, grid, self.protected)), state
     def layer_of(x): return self._merge_layer(layer, x, state, grid)
-    def whole(x): return _in_place_of_forward(block, layer_of, x)
-    return run_block(whole, x, m.grad_checkpointing)
+    def hooked_layer(x): return _in_place_of_forward(block, layer_of, x)
+    return run_block(hooked_layer, x, m.grad_checkpointing)
+
 
 # %% ../../nbs/36_merger.ipynb #f9d22df8
 @patch
@@ -409,9 +410,9 @@ def _distortions(merger, x):
     blocks, (x, grid), state = merger.model.blocks, merger._embed(x), _MergeState()
     for layer, (block, after) in enumerate(zip(blocks, blocks[1:])):
         y, plan = merger._attend(layer, x, state, grid)
-        apart = x = _second_half(block, y)
+        apart = x = second_half(block, y)
         if plan is not None:
-            x = _second_half(block, plan.merge(y, state.sizes))
+            x = second_half(block, plan.merge(y, state.sizes))
             (q, k, _), (q_m, k_m, _) = (_queries_keys_values(after.attn, after.norm1(z)) for z in (apart, x))
             yield layer + 1, *_pair_distortion(plan, q, k, q_m, k_m)
         state = state.after(plan)

@@ -24,91 +24,83 @@ from ..ops.cbsa import CBSA
 from ..ops.crate import ISTA, MSSA, ODL
 from ..ops.eca import ECAttention
 from ..ops.tssa import TSSA
-from .layers import Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed, TimmModel, _rename, placed
+from .layers import (Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed, PatchEmbed, TimmModel,
+    grid_kwargs, rename_weights)
 
 # %% ../../nbs/31_transformer.ipynb #c6bc8939
 attn_layers = dict(eca=ECAttention, tssa=TSSA, dmsa=DMSA, mssa=MSSA, cbsa=CBSA, softmax=SoftmaxAttention, xca=XCA)
 
-def _token_mlp(dim, ratio=4., bias=True): return Mlp(dim, int(dim*ratio), bias=bias)
+def _make_mlp(dim, ratio=4., bias=True): return Mlp(dim, int(dim*ratio), bias=bias)
 
-mlp_layers = dict(mlp=_token_mlp, ista=ISTA, odl=ODL, none=None)
+mlp_layers = dict(mlp=_make_mlp, ista=ISTA, odl=ODL, none=None)
 
 # %% ../../nbs/31_transformer.ipynb #3dcb995a
-class _Halves:
-    "Makes the operator and the second half of a block; a model keeps it, to start them anew."
-    def __init__(self, attn, mlp, of_attn, of_mlp):
-        self.attn, self.mlp = attn, mlp
-        self.of_attn, self.of_mlp = of_attn, of_mlp
+def find_constructor(
+    argument:str,       # for which it is asked, as an error names it
+    choice:str|Callable,# a name, or a constructor, which is returned as it is
+    by_name:dict,       # name → constructor
+)->Callable|None:       # None for the name 'none'
+    "What makes a half of a block."
+    if callable(choice): return choice
+    check_choice(choice, by_name, f'{argument} must be a callable or a known name, got')
+    return by_name[choice]
 
-    def __call__(self, index):
-        first = self.attn(**self.of_attn)
-        second = None if self.mlp is None else self.mlp(**self.of_mlp)
-        register_notrace_module(type(first))     # one step to timm's tracer
-        for m in first.modules():
-            if isinstance(getattr(m, 'seed', None), int): m.seed = 1000*m.seed + index
-        return dict(attn=first, mlp=second, mlp_residual=not isinstance(second, ISTA))
-
-def _block_halves(attn, mlp, dim, num_heads, kwargs, layers=attn_layers):
-    "A function of a block's index that makes its operator and its second half; both by name or as constructors"
-    def make(what, how, names):
-        if callable(how): return how
-        check_choice(how, names, f'{what} must be a callable or a known name, got')
-        return names[how]
-    attn, mlp = make('attn', attn, layers), mlp and make('mlp', mlp, mlp_layers)
-    of_mlp = {k.removeprefix('mlp_'): v for k, v in kwargs.items() if k.startswith('mlp_')}
-    of_attn = {k: v for k, v in kwargs.items() if not k.startswith('mlp_')}
-    if mlp is None and of_mlp: raise TypeError(f"a block without mlp takes none of its arguments, got {[*of_mlp]}")
-    return _Halves(attn, mlp, dict(dim=dim, num_heads=num_heads) | of_attn, dict(dim=dim) | of_mlp)
-
-# %% ../../nbs/31_transformer.ipynb #bd042023
-class WhiteBoxTransformer(TimmModel):
-    "Stem, positions, blocks around any operator, class attention, head."
-    pools = 'token', 'avg', 'all', ''
+class BlockFactory:
+    "Makes the two halves of a model's blocks; the model keeps it, to start its blocks anew."
     def __init__(self,
-        attn:str|Callable='eca',           # operator: a name in `attn_layers`, or a constructor
-        mlp:str|Callable|None='none',      # second half of a block: a name in `mlp_layers`, or a constructor
-        img_size:int|tuple=224,  # nominal size; the forward pass takes any multiple of `patch_size`
-        patch_size:int=16,                 # side of a patch in pixels
-        in_chans:int=3,                    # channels of the image
-        num_classes:int=1000,              # 0: no head
-        global_pool:str='token',           # 'token', 'avg' (patch tokens), 'all' (all tokens, CRATE's 'mean'), ''
-        embed_dim:int=384,                 # width d of a token
-        depth:int=12,                      # number L of blocks
-        num_heads:int=8,                   # number K of subspaces; also the heads of class attention
-        cls_attn_layers:int=2,             # after the blocks; 0: the class token joins before the first block
-        init_values:float|None=None,       # start of the blocks' LayerScale; None or 0: without
-        drop_rate:float=0.,                # dropout before the head
-        drop_path_rate:float=0.,           # stochastic depth, the same in every block
-        norm_layer:Callable=partial(nn.LayerNorm, eps=1e-6), # `norm_layer(dim)`
-        stem:str='conv',         # 'conv': small convolutions; 'deep': two more; 'linear': CRATE's; 'patch': CRATE-α's
-        extra_convs:int=0,                 # stride-1 convolutions in front of a 'conv' stem, for tiny images
-        pos_embed:str='fourier',           # 'fourier', 'learned' (a table for the nominal grid) or 'none'
-        init_std:float|None=.02,           # of linear maps and tokens; None: PyTorch's own, standard normal tokens
-        **kwargs                           # `mlp_*`: of the second half, without `mlp_`; others: of the operator
+        attn:str|Callable,       # operator: a name in `layers`, or a constructor
+        mlp:str|Callable|None,   # second half: a name in `mlp_layers`, or a constructor; None: nothing
+        dim:int,                 # width of a token
+        num_heads:int,           # of the operator
+        kwargs:dict,             # `mlp_*`: of the second half, without `mlp_`; others: of the operator
+        layers:dict=attn_layers, # operators by name
     ):
-        super().__init__(embed_dim, num_heads, depth=depth, cls_attn_layers=cls_attn_layers, num_classes=num_classes)
-        self._check_pool(global_pool)
-        self.global_pool, self.init_std, self.cls_first = global_pool, init_std, cls_attn_layers == 0
-        self._make_tokens(stem, extra_convs, (img_size, patch_size, in_chans, embed_dim), pos_embed, norm_layer)
-        halves = _block_halves(attn, mlp, embed_dim, num_heads, kwargs)
-        self._make_layers(halves, drop_path_rate, init_values, norm_layer, drop_rate)
+        self.attn = find_constructor('attn', attn, layers)
+        self.mlp = None if mlp is None else find_constructor('mlp', mlp, mlp_layers)
+        mlp_kwargs = {k.removeprefix('mlp_'): v for k, v in kwargs.items() if k.startswith('mlp_')}
+        attn_kwargs = {k: v for k, v in kwargs.items() if not k.startswith('mlp_')}
+        if self.mlp is None and mlp_kwargs:
+            raise TypeError(f"a block without mlp takes none of its arguments, got {[*mlp_kwargs]}")
+        self.attn_kwargs = dict(dim=dim, num_heads=num_heads) | attn_kwargs
+        self.mlp_kwargs = dict(dim=dim) | mlp_kwargs
 
-# %% ../../nbs/31_transformer.ipynb #7a8b90a0
-@patch
-def _make_tokens(self:WhiteBoxTransformer, stem, extra_convs, sizes, pos_embed, norm_layer):
-    "Stem, class token and positions; `sizes` are image, patch, channels, width"
-    norms = {'linear': norm_layer, 'patch': nn.Identity}    # of the stems that are one linear map
-    check_choice(stem, ('conv', 'deep', *norms), 'unknown stem')
-    require(stem not in norms or not extra_convs, 'extra_convs', extra_convs, f"0 with stem={stem!r}")
+    def halves(self,
+        index:int, # of the block
+    )->dict:       # arguments of `Block`
+        "The operator and the second half of one block."
+        attn = self.attn(**self.attn_kwargs)
+        register_notrace_module(type(attn))     # one step to timm's tracer
+        for m in attn.modules():
+            if isinstance(getattr(m, 'seed', None), int): m.seed = 1000*m.seed + index
+        mlp = None if self.mlp is None else self.mlp(**self.mlp_kwargs)
+        return dict(attn=attn, mlp=mlp, mlp_residual=not isinstance(mlp, ISTA))
+
+# %% ../../nbs/31_transformer.ipynb #84276557
+def make_stem(
+    stem:str,            # 'conv': small convolutions; 'deep': two more; 'linear': CRATE's; 'patch': CRATE-α's
+    extra_convs:int,     # stride-1 convolutions in front of those of 'conv' or 'deep'
+    norm_layer:Callable, # `norm_layer(dim)`, of 'linear'
+    **sizes              # of `PatchEmbed`
+)->PatchEmbed:
+    "What turns images into tokens, by name."
+    check_choice(stem, ('conv', 'deep', 'linear', 'patch'), 'unknown stem')
+    if stem in ('conv', 'deep'):
+        grid_convs = 2 if stem == 'deep' else 0
+        return ConvPatchEmbed(**sizes, extra_convs=extra_convs, grid_convs=grid_convs)
+    require(not extra_convs, 'extra_convs', extra_convs, f"0 with stem={stem!r}")
+    return LinearPatchEmbed(**sizes, norm_layer=norm_layer if stem == 'linear' else nn.Identity)
+
+def make_positions(
+    pos_embed:str,  # 'fourier', 'learned' or 'none'
+    dim:int,        # width of a token
+    grid:tuple,     # rows and columns that a table is made for
+    num_prefix:int, # rows of a table for tokens in front of the grid
+)->nn.Module|None:
+    "What tells a token its place, by name."
     check_choice(pos_embed, ('fourier', 'learned', 'none'), 'unknown pos_embed')
-    self.in_chans, dim = sizes[2:]
-    if stem in norms: self.patch_embed = LinearPatchEmbed(*sizes, norm_layer=norms[stem])
-    else: self.patch_embed = ConvPatchEmbed(*sizes, extra_convs=extra_convs, grid_convs=2*(stem == 'deep'))
-    self.img_size = list(self.patch_embed.img_size)
-    self.cls_token, self.num_prefix_tokens = nn.Parameter(torch.zeros(1, 1, dim)), 1
-    self.pos_embed = None
-    if pos_embed == 'fourier': self.pos_embed = PositionalEncodingFourier(dim=dim)
-    if pos_embed == 'learned': self.pos_embed = LearnedPositions(self.patch_embed.grid_size, dim, int(self.cls_first))
+    if pos_embed == 'fourier': return PositionalEncodingFourier(dim=dim)
+    if pos_embed == 'learned': return LearnedPositions(grid, dim, num_prefix)
+    return None
 
 # %% ../../nbs/31_transformer.ipynb #78eca4f0
 class ClassAttention(ClassAttentionBlock):
@@ -127,21 +119,56 @@ class ClassAttention(ClassAttentionBlock):
         nn.init.constant_(self.gamma1, self.eta)
         nn.init.constant_(self.gamma2, self.eta)
 
-# %% ../../nbs/31_transformer.ipynb #537f6a50
-@patch
-def _make_layers(self:WhiteBoxTransformer, halves, drop_path, init_values, norm_layer, drop_rate):
-    "Blocks, layers of class attention behind them, norm and head"
-    dim = self.embed_dim
-    self._halves = halves
-    block = partial(Block, dim, norm_layer=norm_layer, drop_path=drop_path, init_values=init_values)
-    self.blocks = nn.ModuleList([block(**halves(i)) for i in range(self.depth)])
-    eta = 1. if self.depth <= 12 else 1e-5
-    layers = [ClassAttention(dim, self.num_heads, eta, norm_layer) for _ in range(self.cls_attn_layers)]
-    self.cls_attn_blocks = nn.ModuleList(layers)
-    self.norm, self.head_drop, self.head = norm_layer(dim), nn.Dropout(drop_rate), self._make_head(self.num_classes)
-    info = dict(num_chs=dim, reduction=self.patch_embed.patch_size)          # for timm's feature extraction
-    self.feature_info = [dict(info, module=f'blocks.{i}') for i in range(self.depth)]
-    self._start_all()
+# %% ../../nbs/31_transformer.ipynb #bd042023
+class WhiteBoxTransformer(TimmModel):
+    "Stem, positions, blocks around any operator, class attention, head."
+    pools = 'token', 'avg', 'all', ''
+    num_prefix_tokens = 1     # the class token; 0 in a model that was cut before it joins
+    def __init__(self,
+        attn:str|Callable='eca',           # operator: a name in `attn_layers`, or a constructor
+        mlp:str|Callable|None='none',      # second half of a block: a name in `mlp_layers`, or a constructor
+        img_size:int|tuple=224,            # nominal size; the forward pass takes any multiple of `patch_size`
+        patch_size:int=16,                 # side of a patch in pixels
+        in_chans:int=3,                    # channels of the image
+        num_classes:int=1000,              # 0: no head
+        global_pool:str='token',           # 'token', 'avg' (patch tokens), 'all' (all tokens, CRATE's 'mean'), ''
+        embed_dim:int=384,                 # width d of a token
+        depth:int=12,                      # number L of blocks
+        num_heads:int=8,                   # number K of subspaces; also the heads of class attention
+        cls_attn_layers:int=2,             # after the blocks; 0: the class token joins before the first block
+        init_values:float|None=None,       # start of the blocks' LayerScale; None or 0: without
+        drop_rate:float=0.,                # dropout before the head
+        drop_path_rate:float=0.,           # stochastic depth, the same in every block
+        norm_layer:Callable=partial(nn.LayerNorm, eps=1e-6), # `norm_layer(dim)`
+        stem:str='conv',                   # of `make_stem`: 'conv', 'deep', 'linear' or 'patch'
+        extra_convs:int=0,                 # stride-1 convolutions in front of a 'conv' stem, for tiny images
+        pos_embed:str='fourier',           # 'fourier', 'learned' (a table for the nominal grid) or 'none'
+        init_std:float|None=.02,           # of linear maps and tokens; None: PyTorch's own, standard normal tokens
+        **kwargs                           # `mlp_*`: of the second half, without `mlp_`; others: of the operator
+    ):
+        super().__init__(embed_dim, num_heads, depth=depth, cls_attn_layers=cls_attn_layers, num_classes=num_classes)
+        self._check_pooling(global_pool)
+        self.global_pool = global_pool
+        self.init_std = init_std
+        self.in_chans = in_chans
+        self.cls_first = cls_attn_layers == 0
+        self.patch_embed = make_stem(stem, extra_convs, norm_layer, img_size=img_size, patch_size=patch_size,
+                                     in_chans=in_chans, embed_dim=embed_dim)
+        self.img_size = list(self.patch_embed.img_size)
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, embed_dim))
+        self.pos_embed = make_positions(pos_embed, embed_dim, self.patch_embed.grid_size, int(self.cls_first))
+        self.block_factory = BlockFactory(attn, mlp, embed_dim, num_heads, kwargs)
+        make_block = partial(Block, embed_dim, norm_layer=norm_layer, drop_path=drop_path_rate, init_values=init_values)
+        self.blocks = nn.ModuleList([make_block(**self.block_factory.halves(index)) for index in range(depth)])
+        scale = 1. if depth <= 12 else 1e-5
+        cls_attn_blocks = [ClassAttention(embed_dim, num_heads, scale, norm_layer) for _ in range(cls_attn_layers)]
+        self.cls_attn_blocks = nn.ModuleList(cls_attn_blocks)
+        self.norm = norm_layer(embed_dim)
+        self.head_drop = nn.Dropout(drop_rate)
+        self.head = self._make_head(num_classes)
+        feature = dict(num_chs=embed_dim, reduction=patch_size)          # for timm's feature extraction
+        self.feature_info = [dict(feature, module=f'blocks.{index}') for index in range(depth)]
+        self._init_parameters()
 
 # %% ../../nbs/31_transformer.ipynb #09d18177
 @patch
@@ -149,62 +176,65 @@ def _make_head(self:WhiteBoxTransformer, num_classes):
     return nn.Linear(self.num_features, num_classes) if num_classes > 0 else nn.Identity()
 
 @patch
-def _check_pool(self:WhiteBoxTransformer, global_pool):
-    TimmModel._check_pool(self, global_pool)
-    cut = hasattr(self, 'blocks') and self.cls_token is None
-    require(not cut or global_pool != 'token', 'global_pool', global_pool, "'avg' or 'all': the class token was cut off")
+def _check_pooling(self:WhiteBoxTransformer, global_pool):
+    TimmModel._check_pooling(self, global_pool)
+    has_what_it_reads = global_pool != 'token' or self.num_prefix_tokens > 0
+    require(has_what_it_reads, 'global_pool', global_pool, "'avg' or 'all': the class token was cut off")
 
-# %% ../../nbs/31_transformer.ipynb #2f3a10e9
 @patch
-def _start_all(self:WhiteBoxTransformer):
-    start = nn.init.normal_ if self.init_std is None else partial(nn.init.trunc_normal_, std=self.init_std)
-    if self.cls_token is not None: start(self.cls_token)
-    if isinstance(self.pos_embed, LearnedPositions): start(self.pos_embed.table)
-    self.apply(self._start)
+def _init_parameters(self:WhiteBoxTransformer):
+    draw = nn.init.normal_ if self.init_std is None else partial(nn.init.trunc_normal_, std=self.init_std)
+    if self.cls_token is not None: draw(self.cls_token)
+    if isinstance(self.pos_embed, LearnedPositions): draw(self.pos_embed.table)
+    TimmModel._init_parameters(self)
 
 # %% ../../nbs/31_transformer.ipynb #ad664b5e
 @patch
 def embed(self:WhiteBoxTransformer,
     x:Tensor, # images `b c h w`
-)->tuple: # tokens as the first block gets them `b n d` (`b 1+n d` if `cls_first`); the grid
+)->tuple:     # tokens as the first block gets them `b n d` (`b 1+n d` if `cls_first`); the grid
     "The stem and the positions."
     x, grid = self.patch_embed(x)
     if self.cls_first: x = self._add_cls(x)
-    if isinstance(self.pos_embed, LearnedPositions): x = x + self.pos_embed(grid).to(x.dtype)
+    if isinstance(self.pos_embed, LearnedPositions):
+        x = x + self.pos_embed(grid).to(x.dtype)
     elif self.pos_embed is not None:
         rows, columns = grid
-        pos = self.pos_embed(1, rows, columns).flatten(2).transpose(1, 2).to(x.dtype)   # `1 n d`; ONNX has no mT
-        x = x + nn.functional.pad(pos, (0, 0, int(self.cls_first), 0))
+        codes = self.pos_embed(1, rows, columns)                    # `1 d h w`
+        codes = codes.flatten(2).transpose(1, 2).to(x.dtype)        # `1 n d`; ONNX has no mT
+        x = x + nn.functional.pad(codes, (0, 0, int(self.cls_first), 0))
     return x, grid
 
-# %% ../../nbs/31_transformer.ipynb #f6bd36b0
 @patch
 def _add_cls(self:WhiteBoxTransformer, x):
-    "Prepend the class token."
-    return torch.cat([self.cls_token.to(x.dtype).expand(x.shape[0], -1, -1), x], dim=1)
+    "Tokens `b n d` with the class token in front of them"
+    cls_token = self.cls_token.to(x.dtype).expand(x.shape[0], -1, -1)
+    return torch.cat([cls_token, x], dim=1)
 
 # %% ../../nbs/31_transformer.ipynb #413c1303
-@patch
-def forward_features(self:WhiteBoxTransformer,
-    x:Tensor, # images `b c h w`
-)->Tensor:    # tokens `b 1+n d`, class token first; normalised unless `global_pool='all'`
-    "Stem, positions, blocks, class attention, norm."
-    x, grid = self.embed(x)
-    for block in self.blocks: x = self._run(block, x, **placed(block, grid, int(self.cls_first)))
-    return self._norm_tokens(self.forward_cls(x))
-
-# %% ../../nbs/31_transformer.ipynb #0b877e10
 @patch
 def forward_cls(self:WhiteBoxTransformer,
     x:Tensor, # tokens after the blocks
 )->Tensor:    # class token first `b 1+n d`
     "Class attention, and before it the class token, where it did not join at the start."
     if self.cls_token is not None and not self.cls_first: x = self._add_cls(x)
-    for block in self.cls_attn_blocks: x = self._run(block, x)
+    for block in self.cls_attn_blocks: x = self._run_block(block, x)
     return x
 
 @patch
-def _norm_tokens(self:WhiteBoxTransformer, x): return x if self.global_pool == 'all' else self.norm(x)
+def _norm_tokens(self:WhiteBoxTransformer, x):
+    "The last norm, where it isn't left to the head"
+    return x if self.global_pool == 'all' else self.norm(x)
+
+@patch
+def forward_features(self:WhiteBoxTransformer,
+    x:Tensor, # images `b c h w`
+)->Tensor:    # tokens `b 1+n d`, class token first; normalised unless `global_pool='all'`
+    "Stem, positions, blocks, class attention, norm."
+    x, grid = self.embed(x)
+    for block in self.blocks:
+        x = self._run_block(block, x, **grid_kwargs(block, grid, int(self.cls_first)))
+    return self._norm_tokens(self.forward_cls(x))
 
 # %% ../../nbs/31_transformer.ipynb #3aa82dfa
 @patch
@@ -219,7 +249,6 @@ def forward_head(self:WhiteBoxTransformer,
     x = self.head_drop(x)
     return x if pre_logits else self.head(x)
 
-# %% ../../nbs/31_transformer.ipynb #8489149e
 @patch
 def forward(self:WhiteBoxTransformer,
     x:Tensor, # images `b c h w`
@@ -237,15 +266,17 @@ def intermediates(
     output_dict:bool,           # a dictionary in place of a list
 )->list|tuple|dict:             # as timm's models return them
     "Put features together in timm's forms."
-    patches = [t[:, t.shape[1] - grid[0]*grid[1]:] for t in tokens]
-    if output_fmt == 'NCHW': patches = [rearrange(t, 'b (h w) d -> b d h w', h=grid[0], w=grid[1]) for t in patches]
+    rows, columns = grid
+    patches = [x[:, x.shape[1] - rows*columns:] for x in tokens]
+    if output_fmt == 'NCHW':
+        patches = [rearrange(x, 'b (h w) d -> b d h w', h=rows, w=columns) for x in patches]
     if output_dict:
-        res = dict(image_intermediates=patches)
-        if prefixes is not None: res['image_intermediates_prefix'] = prefixes
-        if final is not None: res['image_features'] = final
-        return res
-    outs = patches if prefixes is None else list(zip(patches, prefixes))
-    return outs if final is None else (final, outs)
+        features = dict(image_intermediates=patches)
+        if prefixes is not None: features['image_intermediates_prefix'] = prefixes
+        if final is not None: features['image_features'] = final
+        return features
+    features = patches if prefixes is None else list(zip(patches, prefixes))
+    return features if final is None else (final, features)
 
 # %% ../../nbs/31_transformer.ipynb #aab33ac6
 @patch
@@ -260,25 +291,27 @@ def forward_intermediates(self:WhiteBoxTransformer,
     output_dict:bool=False,            # return a dictionary with timm's names
     attn_mask:None=None,               # timm's; refused
     is_causal:bool=False,              # timm's; refused
-)->list|tuple|dict: # final features and the blocks' outputs
+)->list|tuple|dict:                    # final features and the blocks' outputs
     "The patch tokens after each block asked for."
     check_choice(output_fmt, ('NCHW', 'NLC'), 'unknown output_fmt')
     refuse_mask(attn_mask, is_causal)
-    take, last = feature_take_indices(len(self.blocks), indices)
+    wanted, last = feature_take_indices(len(self.blocks), indices)
+    blocks = self.blocks[:last + 1] if stop_early else self.blocks
     x, grid = self.embed(x)
-    taken = []
-    for i, block in enumerate(self.blocks[:last+1] if stop_early else self.blocks):
-        x = self._run(block, x, **placed(block, grid, int(self.cls_first)))
-        if i in take: taken.append(self.norm(x) if norm else x)
+    tokens = []
+    for index, block in enumerate(blocks):
+        x = self._run_block(block, x, **grid_kwargs(block, grid, int(self.cls_first)))
+        if index in wanted: tokens.append(self.norm(x) if norm else x)
     final = None if intermediates_only else self._norm_tokens(self.forward_cls(x))
-    prefixes = self._prefixes(taken) if return_prefix_tokens else None
-    return intermediates(taken, prefixes, grid, final, output_fmt, output_dict)
+    prefixes = self._prefixes(tokens) if return_prefix_tokens else None
+    return intermediates(tokens, prefixes, grid, final, output_fmt, output_dict)
 
 @patch
-def _prefixes(self:WhiteBoxTransformer, taken):
-    "The class token beside the patches of each; None for a model that has none"
+def _prefixes(self:WhiteBoxTransformer, tokens):
+    "The class token `b 1 d` beside the patches of each; None for a model that has none"
     if self.cls_token is None: return None
-    return [(t if self.cls_first else self._add_cls(t))[:, :1] for t in taken]
+    if not self.cls_first: tokens = [self._add_cls(x) for x in tokens]
+    return [x[:, :1] for x in tokens]
 
 # %% ../../nbs/31_transformer.ipynb #28008138
 @patch
@@ -288,14 +321,16 @@ def prune_intermediate_layers(self:WhiteBoxTransformer,
     prune_head:bool=True,   # cut off the head, and what only it reads
 )->list:                    # the blocks kept for, counted from 0
     "Cut away what the features asked for don't need (timm's `features_only`)."
-    take, last = feature_take_indices(len(self.blocks), indices)
+    wanted, last = feature_take_indices(len(self.blocks), indices)
     self.blocks = self.blocks[:last + 1]
     if prune_norm: self.norm = nn.Identity()
-    if not prune_head: return take
-    self.cls_attn_blocks = nn.ModuleList()
-    if not self.cls_first: self.cls_token, self.num_prefix_tokens = None, 0
-    self.reset_classifier(0, '')
-    return take
+    if prune_head:
+        self.cls_attn_blocks = nn.ModuleList()
+        if not self.cls_first:
+            self.cls_token = None
+            self.num_prefix_tokens = 0
+        self.reset_classifier(0, '')
+    return wanted
 
 # %% ../../nbs/31_transformer.ipynb #d9171a3e
 _published_names = (
@@ -322,27 +357,47 @@ def fit_positions(
     model:nn.Module, # that is to get them
 )->dict:             # the same weights, positions stretched
     "Stretch learned tables of positions to a model's grid, when weights come from another image size."
-    _, *size = (getattr(model, 'pretrained_cfg', None) or {}).get('input_size', (0, 0, 0))
-    for name, m in model.named_modules():
-        if not isinstance(m, LearnedPositions): continue
-        recorded = [s//model.patch_embed.patch_size for s in size]
-        state = m.fit(state, f'{name}.', recorded)
+    cfg = getattr(model, 'pretrained_cfg', None) or {}
+    image_size = cfg.get('input_size', (0, 0, 0))[1:]
+    for name, module in model.named_modules():
+        if not isinstance(module, LearnedPositions): continue
+        recorded = tuple(side//model.patch_embed.patch_size for side in image_size)
+        state = module.fit(state, f'{name}.', recorded)
     return state
 
 # %% ../../nbs/31_transformer.ipynb #dee4e7f6
+def _split_class_attention(state):
+    "Weights whose class attention has queries, keys and values apart, as timm's has them"
+    split = {}
+    for name, tensor in state.items():
+        if not re.match(r'cls_attn_blocks\.\d+\.attn\.qkv\.', name):
+            split[name] = tensor
+            continue
+        for part, part_tensor in zip('qkv', tensor.chunk(3)): split[name.replace('qkv', part)] = part_tensor
+    return split
+
+def _add_output_maps(state, model):
+    "Weights with the identity for each output map that they leave out"
+    state = dict(state)
+    for name in model.state_dict():
+        if not re.match(r'blocks\.\d+\.attn\.proj\.', name): continue
+        identity = torch.eye(model.embed_dim) if name.endswith('weight') else torch.zeros(model.embed_dim)
+        state.setdefault(name, identity)
+    return state
+
+def _flatten_patch_convolution(state):
+    "Weights whose stem is a linear map, where it was a convolution as wide as its stride"
+    name = 'patch_embed.proj.weight'
+    if name not in state or state[name].dim() != 4: return state
+    return state | {name: rearrange(state[name], 'd c h w -> d (h w c)')}
+
 @patch
 def checkpoint_filter(self:WhiteBoxTransformer,
     state:dict, # weights as published, or ours
 )->dict:        # the same under our names, positions stretched
     "What happens to weights before they are loaded."
-    crate = any(k.startswith('transformer.layers.') for k in _rename(state))        # CRATE's own names
-    state = _rename(state, _published_names)
-    for key in [k for k in state if re.match(r'cls_attn_blocks\.\d+\.attn\.qkv\.', k)]:
-        state |= {key.replace('qkv', part): t for part, t in zip('qkv', state.pop(key).chunk(3))}
-    if self.num_heads == 1 and crate:
-        d, outputs = self.embed_dim, [k for k in self.state_dict() if re.match(r'blocks\.\d+\.attn\.proj\.', k)]
-        state = {k: torch.eye(d) if k.endswith('weight') else torch.zeros(d) for k in outputs} | state
-    weight = state.get('patch_embed.proj.weight', torch.empty(()))
-    if isinstance(self.patch_embed, LinearPatchEmbed) and weight.dim() == 4:     # a convolution as wide as its stride
-        state['patch_embed.proj.weight'] = rearrange(weight, 'd c h w -> d (h w c)')
+    is_crate = any(name.startswith('transformer.layers.') for name in rename_weights(state))    # CRATE's own names
+    state = _split_class_attention(rename_weights(state, _published_names))
+    if is_crate and self.num_heads == 1: state = _add_output_maps(state, self)
+    if isinstance(self.patch_embed, LinearPatchEmbed): state = _flatten_patch_convolution(state)
     return fit_positions(state, self)

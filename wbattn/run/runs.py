@@ -28,8 +28,8 @@ from ..data.loaders import DATASETS, compare_fingerprints
 from ..look import MissingQuantity, RECORDS, RecordLayers, learning_curves, plot_history, without_attention
 from ..models import create, list_models, published, save_model
 from ..models.weights import read_config
-from ..models.zoo import _shipped, build_args, check_fits, is_model
-from ..checks import check_choice, check_value, choice_of, require, SHARE, UserError
+from ..models.zoo import shipped_weights, build_args, check_fits, is_model
+from ..checks import SHARE, UserError, check_choice, check_value, choice_of, require
 from ..train.callbacks import LOSSES, ShardedDL, gather
 from ..train.checkpoint import (CSVLog, Checkpoint, DelayedSignals, StopOnSignal, atomic_write, check_writable,
     load_checkpoint, read_json, read_log, versions, write_json)
@@ -175,7 +175,7 @@ def load_weights_and_config(
     path,  # of a checkpoint, a safetensors file, or what the package ships
 ):         # state dict; dict of what is known of it
     "Weights, and what is known of them: architecture, arguments, preparation of pictures, and the run; or nothing."
-    if file := _shipped(path).get('file'):
+    if file := shipped_weights(path).get('file'):
         with safe_open(file, 'pt') as f: card = f.metadata()
         run = dict(data=card['data'], recipe=dict(data=json.loads(card['data_args'])), given={})
         return load_file(file), run | dict(arch=str(path))
@@ -238,7 +238,7 @@ def read_pretrained(
         check_choice(k, PREPARED, "pictures are prepared without")
         check_value(k, v, _prepared[k])
     if path.is_dir(): path /= 'model.safetensors' if (path/'model.safetensors').is_file() else 'checkpoint.pt'
-    if not (path.is_file() or _shipped(path)): raise FileNotFoundError(f"no weights here: {str(path)!r} doesn't exist")
+    if not (path.is_file() or shipped_weights(path)): raise FileNotFoundError(f"no weights here: {str(path)!r} doesn't exist")
     try: made = _make(path, arch, model or {})
     except (ValueError, TypeError, KeyError, RuntimeError, OSError, SafetensorError) as e: # what is in it, or doesn't fit
         why = f"it says nothing of {e}" if isinstance(e, KeyError) else e

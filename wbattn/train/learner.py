@@ -40,7 +40,7 @@ from ..data import Task, task_of
 from ..models import create
 from ..models.transformer import fit_positions
 from ..models.weights import check_weights
-from ..models.zoo import check_fits
+from ..models.zoo import check_fits, data_kind
 from .callbacks import (LOSSES, METRICS, Amp, Distributed, EMAMetric, SampleLoss, SampleMean,
     Speed, StopOnNonFinite, gather, head_input, recipe_cbs)
 from .recipes import Recipe, check_recipe, get_recipe
@@ -375,7 +375,7 @@ def make_model(
     device='cpu', # where that will be
 )->nn.Module:
     "A model that fits the data, or a `ValueError`."
-    reads = dict(wb_gpt='text', wb_lra='sequences', wb_set='sets', wb_seg='masks').get(name[:6], 'images')
+    reads = data_kind(name)
     if reads == 'images' and task.kind == 'masks':
         name, kwargs, reads = 'wb_segmenter', dict(body=name) | kwargs, 'masks'
     if reads != task.kind: raise ValueError(f"{name} reads {reads}, not {task.kind}")
