@@ -8,10 +8,10 @@ __all__ = ['kinds', 'Correction', 'save_correction', 'load_correction']
 # %% ../../nbs/35_corrections.ipynb #fe256925
 import json, math
 from pathlib import Path
+from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from fastcore.basics import patch
 from safetensors import safe_open
 from safetensors.torch import save_file
 from timm.layers import Attention
@@ -27,7 +27,7 @@ def _log_softplus(y):
 
 # %% ../../nbs/35_corrections.ipynb #12ef65fa
 def _size_net(heads, published):
-    "The paper's network of s; or ours of log s, at the start ln(e − 1) everywhere"
+    "A function of a token's size, a value for each head: the paper's of s; or ours of log s, at the start ln(e − 1)"
     first = nn.BatchNorm1d(1) if published else nn.Identity()
     net = nn.Sequential(first, nn.Linear(1, 32), nn.ReLU(), nn.Linear(32, heads))
     if not published:
@@ -48,84 +48,119 @@ class Correction(nn.Module):
     ):
         super().__init__()
         require(kind in kinds, 'correction', kind, f'one of {kinds} or a file of a fitted one')
-        self.kind, self.heads, self.depth, self.published, self.fitted = kind, heads, depth, published, {}
+        self.kind = kind
+        self.heads = heads
+        self.depth = depth
+        self.published = published
+        self.fitted = {}        # the model and the r that it was fitted for
         if kind == 'shac': self.register_buffer('distortion', torch.zeros(depth, heads))
         if kind in ('lhac', 'lhac-d'): self.f = nn.ModuleList([_size_net(heads, published) for _ in range(depth)])
 
-# %% ../../nbs/35_corrections.ipynb #05450092
-@patch
-def forward(self:Correction,
-    layer:int,     # from 0
-    sizes:Tensor,  # how many tokens each row stands for `b n`
-    flags:Tensor,  # which rows received a merge in the layer before `b n`, True or False
-)->Tensor:         # what is added to the scores, `b 1 1 n`, `b h 1 n` or `b h n n`
-    "The mask of a layer."
-    log_s = sizes.log()[:, None, None]
-    if self.kind == 'shac':
-        own = flags.unsqueeze(1)*self.distortion[layer].to(sizes.dtype)[:, None]
-        return log_s + torch.diag_embed(own)
-    if self.kind in ('none', 'prop'): return log_s
-    net, s = self.f[layer], sizes if self.published else sizes.clamp_min(1.).log()
-    y = rearrange(net(s.to(net[-1].weight.dtype).reshape(-1, 1)).to(sizes.dtype), '(b n) h -> b h n', b=len(sizes))
-    if self.kind == 'lhac-d': return log_s + torch.diag_embed(_log_softplus(y))
-    if self.published: return y.masked_fill(sizes.unsqueeze(1) <= 0, -torch.inf).unsqueeze(2)
-    return log_s + _log_softplus(y).unsqueeze(2)
+    def forward(self,
+        layer:int,           # from 0
+        sizes:Tensor,        # how many tokens each row stands for `b n`
+        just_merged:Tensor,  # which rows received a merge in the layer before `b n`, True or False
+    )->Tensor:               # what is added to the scores, `b 1 1 n`, `b h 1 n` or `b h n n`
+        "The mask of a layer."
+        log_s = sizes.log()[:, None, None]
+        if self.kind in ('none', 'prop'): return log_s
+        if self.kind == 'shac':
+            distortion = self.distortion[layer].to(sizes.dtype)
+            return log_s + torch.diag_embed(just_merged.unsqueeze(1)*distortion[:, None])
+        y = self._learned(layer, sizes)
+        if self.kind == 'lhac-d': return log_s + torch.diag_embed(_log_softplus(y))
+        if self.published: return y.masked_fill(sizes.unsqueeze(1) <= 0, -torch.inf).unsqueeze(2)
+        return log_s + _log_softplus(y).unsqueeze(2)
 
-# %% ../../nbs/35_corrections.ipynb #8c5c79e1
-@patch
-def get_extra_state(self:Correction):
-    "What it was fitted for, saved with the weights."
-    return self.fitted
+    def _learned(self, layer, sizes):
+        "What a layer's network says of each row's size `b h n`"
+        net = self.f[layer]
+        s = sizes if self.published else sizes.clamp_min(1.).log()
+        column = s.to(net[-1].weight.dtype).reshape(-1, 1)             # BatchNorm takes rows of one feature
+        return rearrange(net(column).to(sizes.dtype), '(b n) h -> b h n', b=len(sizes))
 
-@patch
-def set_extra_state(self:Correction,
-    state,  # as it was saved
-):
-    "What it was fitted for."
-    self.fitted = state or {}
+    def get_extra_state(self):
+        "What it was fitted for, saved with the weights."
+        return self.fitted
+
+    def set_extra_state(self,
+        state,  # as it was saved
+    ):
+        "What it was fitted for."
+        self.fitted = state or {}
 
 # %% ../../nbs/35_corrections.ipynb #8ebb8c2a
-scored = SoftmaxAttention, MSSA, Attention   # attention that forms scores
+scored = SoftmaxAttention, MSSA, Attention   # attention that forms scores; the last is timm's
 
-def _queries_keys_values(attn, z):
-    "What attention of a class in `scored` makes of normed tokens `b n d`, three of `b h n p`; of MSSA's one map thrice"
-    if not isinstance(attn, Attention):
-        q, *kept = attn.to_heads(z)
-        return q, *(kept or (q, q))
-    q, k, v = rearrange(attn.qkv(z), 'b n (t h p) -> t b h n p', t=3, h=attn.num_heads)
-    return attn.q_norm(q), attn.k_norm(k), v
+def queries_keys_values(
+    attn:nn.Module,  # of a class in `scored`
+    z:Tensor,        # normed tokens `b n d`
+)->tuple:            # three of `b h n p`; MSSA's one map stands for all three
+    "What attention compares and gathers."
+    if isinstance(attn, Attention):
+        q, k, v = rearrange(attn.qkv(z), 'b n (t h p) -> t b h n p', t=3, h=attn.num_heads)
+        return attn.q_norm(q), attn.k_norm(k), v
+    maps = attn.to_heads(z)
+    if len(maps) == 1: return maps[0], maps[0], maps[0]
+    return tuple(maps)
+
 
 # %% ../../nbs/35_corrections.ipynb #7edc3687
-def _finish(attn, z, y):
-    "From what was gathered `b h n p` to the update `b n d`"
-    if not isinstance(attn, Attention): return attn.from_heads(y)
-    y = attn.norm(rearrange(y, 'b h n p -> b n (h p)'))
+def _update_from(attn, z, gathered):
+    "The update `b n d` that attention makes of what it gathered `b h n p`, for normed tokens `z`"
+    if not isinstance(attn, Attention): return attn.from_heads(gathered)
+    y = attn.norm(rearrange(gathered, 'b h n p -> b n (h p)'))
     if attn.gate is not None: y = y*attn.gate(z).sigmoid()
     return attn.proj_drop(attn.proj(y))
 
 # %% ../../nbs/35_corrections.ipynb #7b89b17c
-def _carried(attn, z, source, weighs, place):
-    "What each row of `z` brings from the places of its tokens: arguments for the operator's call"
-    if source is None: return place
+def _carried_kwargs(attn, z, source, weighted, place):
+    "Arguments of an operator's call that rows of `z` carry from the places of their tokens"
+    if source is None: return place                                   # nothing has merged
     if not hasattr(attn, 'merge_kwargs'): return {}
-    combine = dict(mean=source.merge)
-    if weighs or place: combine['sum'] = source.sum      # where a token stands doesn't depend on what it weighs
-    named = attn.merge_kwargs(z[:, :1].expand(-1, source.assign.shape[1], -1), **place)
-    return {k: combine[how](v.expand(len(z), *v.shape)) for k, (v, how) in named.items() if how in combine}
+    tokens = z[:, :1].expand(-1, source.assign.shape[1], -1)          # as many as at the start; the values don't count
+    carried = {}
+    for name, (value, how) in attn.merge_kwargs(tokens, **place).items():
+        of_tokens = value.expand(len(z), *value.shape)
+        if how == 'mean': carried[name] = source.merge(of_tokens)
+        elif how == 'sum' and (weighted or place):                    # a place counts whatever its token weighs
+            carried[name] = source.sum(of_tokens)
+    return carried
 
 # %% ../../nbs/35_corrections.ipynb #5ee469e9
-def _attend_merged(attn, z, state, weights, mask=None, **place):
-    "Update of merged tokens, and their keys or None. `state`: what merged; `weights`: what rows count for; `place`: grid"
+class Attended(NamedTuple):
+    "What attention on merged tokens gives."
+    update:Tensor     # `b n d`
+    keys:Tensor|None  # `b h n p`; None where no scores are formed
+
+def attend_merged(
+    attn:nn.Module,          # a model's attention
+    z:Tensor,                # normed tokens `b n d`
+    source,                  # plan from the first tokens to these; None: nothing has merged
+    weights:Tensor|None,     # how many tokens each row counts for `b n`; None: each for one
+    mask:Tensor|None=None,   # what is added to the scores, where there are some
+    **place                  # `grid` and `num_prefix_tokens`, of an operator that needs them
+)->Attended:
+    "Attention in which merged tokens count as they should."
     if type(attn) not in scored:
-        return attn(z, sizes=weights, **_carried(attn, z, state.source, weights is not None, place)), None
-    q, k, v = _queries_keys_values(attn, z)
-    drop = getattr(attn.attn_drop, 'p', attn.attn_drop) if attn.training else 0.
-    y = F.scaled_dot_product_attention(q, k, v, None if mask is None else mask.to(q.dtype), drop)
-    return _finish(attn, z, y), k
+        carried = _carried_kwargs(attn, z, source, weights is not None, place)
+        return Attended(attn(z, sizes=weights, **carried), None)
+    q, k, v = queries_keys_values(attn, z)
+    if mask is not None: mask = mask.to(q.dtype)
+    dropout = 0.
+    if attn.training: dropout = getattr(attn.attn_drop, 'p', attn.attn_drop)       # timm's is a module, ours a number
+    gathered = F.scaled_dot_product_attention(q, k, v, mask, dropout)
+    return Attended(_update_from(attn, z, gathered), k)
 
 # %% ../../nbs/35_corrections.ipynb #fe31198a
-def _correction_for(correction, attn, depth, arch, r):
-    "A correction, or that of a name or file; `ValueError` where it was fitted for other attention, layers or merges"
+def resolve_correction(
+    correction:str|Correction,  # a name of `kinds`, a file of a fitted one, or a module
+    attn:nn.Module,             # a model's attention
+    depth:int,                  # its layers
+    arch:str,                   # its name
+    r:list,                     # tokens to merge away in each layer
+)->Correction:
+    "A correction for a model; `ValueError` where it was fitted for other attention, layers or merges."
     if isinstance(correction, str):
         is_file = correction not in kinds and Path(correction).is_file()        # a file called "prop" is no correction
         if is_file: correction = load_correction(correction)
@@ -135,10 +170,10 @@ def _correction_for(correction, attn, depth, arch, r):
     if type(attn) not in scored:
         raise ValueError(f'{kind} corrects attention scores, and {type(attn).__name__} has none; fits: none, prop')
     fitted = dict(heads=correction.heads, depth=correction.depth) | correction.fitted
-    for what, here in dict(heads=attn.num_heads, depth=depth, arch=arch, r=r).items():
-        there = fitted.get(what, here)
-        if there != here:
-            raise ValueError(f'this correction ({kind}) was fitted for {what}={there}, here it is {what}={here}')
+    here = dict(heads=attn.num_heads, depth=depth, arch=arch, r=r)
+    for what, value in here.items():
+        if fitted.get(what, value) == value: continue
+        raise ValueError(f'this correction ({kind}) was fitted for {what}={fitted[what]}, here it is {what}={value}')
     return correction
 
 # %% ../../nbs/35_corrections.ipynb #a51de288
@@ -147,8 +182,10 @@ def save_correction(
     path:str|Path,          # file to write, .safetensors
 )->Path:                    # the file
     "Write a correction with what it was fitted for."
-    about = {k: getattr(correction, k) for k in ('kind', 'heads', 'depth', 'published', 'fitted')}
-    tensors = {k: v.detach().cpu().contiguous() for k, v in correction.state_dict().items() if isinstance(v, Tensor)}
+    about = {name: getattr(correction, name) for name in ('kind', 'heads', 'depth', 'published', 'fitted')}
+    tensors = {}
+    for name, value in correction.state_dict().items():
+        if isinstance(value, Tensor): tensors[name] = value.detach().cpu().contiguous()
     save_file(tensors, path, metadata={'correction': json.dumps(about)})
     return Path(path)
 
@@ -158,8 +195,11 @@ def load_correction(
 )->Correction:      # in evaluation mode
     "Read a correction back."
     with safe_open(path, 'pt') as f:
-        about, state = json.loads((f.metadata() or {}).get('correction', '{}')), {k: f.get_tensor(k) for k in f.keys()}
-    if not about: raise ValueError(f"{str(path)!r} holds no correction: expected a file of save_correction")
+        metadata = f.metadata() or {}
+        state = {name: f.get_tensor(name) for name in f.keys()}
+    if 'correction' not in metadata:
+        raise ValueError(f"{str(path)!r} holds no correction: expected a file of save_correction")
+    about = json.loads(metadata['correction'])
     fitted = about.pop('fitted')
     correction = Correction(**about)
     correction.load_state_dict(state | {'_extra_state': fitted})

@@ -22,11 +22,12 @@ from timm.models.vision_transformer import Block as TimmBlock, VisionTransformer
 from timm.optim import create_optimizer_v2
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import CosineAnnealingLR
-from .corrections import Correction, _correction_for, _attend_merged, _queries_keys_values, scored
-from .layers import second_half, grid_kwargs, run_block
+from .corrections import Correction, attend_merged, queries_keys_values, resolve_correction, scored
+from .layers import grid_kwargs, run_block, second_half
 from .transformer import WhiteBoxTransformer, intermediates
-from ..checks import check_choice, check_value, choice_of, require
+from ..checks import check_choice, check_value, choice_of, is_int, require
 from ..numerics import resolve_sizes, widen
+
 
 # %% ../../nbs/36_merger.ipynb #a722dd1a
 @dataclass(frozen=True)
@@ -39,87 +40,100 @@ class MergePlan:
         if x.shape[:2] != (len(self.assign), n):
             raise ValueError(f'the plan has b n = {(len(self.assign), n)} {what}, got {tuple(x.shape)}')
 
-# %% ../../nbs/36_merger.ipynb #54f1339d
-@patch
-def sum(self:MergePlan,
-    x:Tensor,   # rows `b n …`
-)->Tensor:      # `b m …`, zero where no row goes
-    "Rows added up slot by slot."
-    b, n = self.assign.shape
-    self._check(x, n, 'rows')
-    flat = widen(x).reshape(b*n, -1)
-    slot = self.assign + self.slots*torch.arange(b, device=x.device).unsqueeze(1)
-    out = flat.new_zeros(b*self.slots, flat.shape[1]).index_add_(0, slot.flatten(), flat)
-    return out.reshape(b, self.slots, *x.shape[2:]).to(x.dtype)
+    def sum(self,
+        x:Tensor,   # rows `b n …`
+    )->Tensor:      # `b m …`, zero where no row goes
+        "Rows added up slot by slot."
+        b, n = self.assign.shape
+        self._check(x, n, 'rows')
+        flat = widen(x).reshape(b*n, -1)
+        slot = self.assign + self.slots*torch.arange(b, device=x.device).unsqueeze(1)
+        out = flat.new_zeros(b*self.slots, flat.shape[1]).index_add_(0, slot.flatten(), flat)
+        return out.reshape(b, self.slots, *x.shape[2:]).to(x.dtype)
 
-# %% ../../nbs/36_merger.ipynb #4cc5be44
-@patch
-def sizes(self:MergePlan,
-    sizes:Tensor|None=None,  # how many tokens each row stands for `b n`; 1 unless given
-)->Tensor:                   # `b m`, of the type of `sizes`, float32 without them
-    "How many tokens each slot stands for."
-    return self.sum(torch.ones(self.assign.shape, device=self.assign.device) if sizes is None else sizes)
+    def sizes(self,
+        sizes:Tensor|None=None,  # how many tokens each row stands for `b n`; 1 unless given
+    )->Tensor:                   # `b m`, of the type of `sizes`, float32 without them
+        "How many tokens each slot stands for."
+        if sizes is None: sizes = torch.ones(self.assign.shape, device=self.assign.device)
+        return self.sum(sizes)
 
-# %% ../../nbs/36_merger.ipynb #f5d8f6ec
-@patch
-def merge(self:MergePlan,
-    x:Tensor,                # rows `b n …`
-    sizes:Tensor|None=None,  # how many tokens each stands for `b n`; 1 unless given
-)->Tensor:                   # `b m …`
-    "The mean of the rows of each slot, weighted by their sizes."
-    s = torch.ones(self.assign.shape, device=x.device) if sizes is None else sizes
-    s = s.to(widen(x).dtype)
-    total = self.unmerge(self.sum(s))
-    share = s/torch.where(total > 0, total, 1.)              # of its slot: 1 for a row that stays alone
-    return self.sum(widen(x)*share.reshape(*share.shape, *(1,)*(x.ndim - 2))).to(x.dtype)
+    def merge(self,
+        x:Tensor,                # rows `b n …`
+        sizes:Tensor|None=None,  # how many tokens each stands for `b n`; 1 unless given
+    )->Tensor:                   # `b m …`
+        "The mean of the rows of each slot, weighted by their sizes."
+        s = torch.ones(self.assign.shape, device=x.device) if sizes is None else sizes
+        s = s.to(widen(x).dtype)
+        total = self.unmerge(self.sum(s))
+        share = s/torch.where(total > 0, total, 1.)              # of its slot: 1 for a row that stays alone
+        share = share.reshape(*share.shape, *[1]*(x.ndim - 2))
+        return self.sum(widen(x)*share).to(x.dtype)
 
-# %% ../../nbs/36_merger.ipynb #fee4a799
-@patch
-def unmerge(self:MergePlan,
-    y:Tensor,   # slots `b m …`
-)->Tensor:      # `b n …`
-    "What each row's slot holds."
-    self._check(y, self.slots, 'slots')
-    return y[torch.arange(len(y), device=y.device).unsqueeze(1), self.assign]
+    def unmerge(self,
+        y:Tensor,   # slots `b m …`
+    )->Tensor:      # `b n …`
+        "What each row's slot holds."
+        self._check(y, self.slots, 'slots')
+        return y[torch.arange(len(y), device=y.device).unsqueeze(1), self.assign]
 
-# %% ../../nbs/36_merger.ipynb #14f2dfe9
-@patch
-def compose(self:MergePlan,
-    later:MergePlan,  # of the slots of this one
-)->MergePlan:         # from the rows of this one to the slots of the later one
-    "Both plans, one after the other."
-    self._check(later.assign, self.slots, 'slots')
-    return MergePlan(later.assign.gather(1, self.assign), later.slots)
+    def compose(self,
+        later:'MergePlan',  # of the slots of this one
+    )->'MergePlan':         # from the rows of this one to the slots of the later one
+        "Both plans, one after the other."
+        self._check(later.assign, self.slots, 'slots')
+        return MergePlan(later.assign.gather(1, self.assign), later.slots)
 
 # %% ../../nbs/36_merger.ipynb #52505dc9
+class _BestPartners(NamedTuple):
+    "For each token of A, the most similar one of B."
+    similarity:Tensor  # their cosine `b a`; −∞ where there is none, +∞ for padding
+    partner:Tensor     # its number among B `b a`
+
+def _in_windows(x, width, padded_len):
+    "Rows `b n d`, followed by rows of zeros, in windows `b k width d`"
+    padded = F.pad(x, (0, 0, 0, padded_len - x.shape[1]))
+    return rearrange(padded, 'b (k w) d -> b k w d', w=width)
+
 @torch.no_grad()
-def _match(metric, protected, sizes, window):
-    "For each A, the cosine with its best partner, and that one's place among B `b a`"
-    first_a, first_b = protected % 2, 1 - protected % 2      # among the tokens that may merge; A are at even places
-    rows, n = F.normalize(widen(metric)[:, protected:], dim=-1), metric.shape[1] - protected
-    filled = rows.new_ones(1, n) > 0 if sizes is None else resolve_sizes(sizes, metric)[:, protected:] > 0
-    a, c = rows[:, first_a::2].shape[1], rows[:, first_b::2].shape[1]
-    most = max(a, c)
-    w = most if window is None else min(most, (window + 1)//2)            # so many of A, and of B, are in a window
-    whole = -(-most//w)*w
-    def windows(t): return rearrange(F.pad(t, (0, 0, 0, whole - t.shape[1])), 'b (k w) d -> b k w d', w=w)
-    near = windows(rows[:, first_a::2]) @ windows(rows[:, first_b::2]).mT
-    there = rearrange(F.pad(filled[:, first_b::2], (0, whole - c)), 'b (k w) -> b k 1 w', w=w)
-    score, best = near.masked_fill(~there, -torch.inf).max(-1)
-    best = best + torch.arange(0, whole, w, device=rows.device).unsqueeze(1)
-    score, best = score.flatten(1)[:, :a], best.flatten(1)[:, :a].clamp_max(c - 1)
-    return score.masked_fill(~filled[:, first_a::2], torch.inf), best
+def _best_partners(metric, protected, sizes, window):
+    "The most similar of B for each of A, within windows of so many tokens; None: among all"
+    n = metric.shape[1]
+    require(0 <= protected <= n, 'protected', protected, f'from 0 to {n}, the number of rows')
+    require(window is None or is_int(window) and window >= 2, 'window', window, 'a whole number ≥ 2, or None')
+    unit = F.normalize(widen(metric)[:, protected:], dim=-1)
+    if sizes is None: is_token = torch.ones(1, n - protected, dtype=torch.bool, device=unit.device)
+    else: is_token = resolve_sizes(sizes, metric)[:, protected:] > 0
+    first_a = protected % 2                     # A are at even places, protected rows counted
+    first_b = 1 - first_a
+    unit_a = unit[:, first_a::2]
+    unit_b = unit[:, first_b::2]
+    n_a, n_b = unit_a.shape[1], unit_b.shape[1]
+    longest = max(1, n_a, n_b)
+    width = longest if window is None else min(longest, (window + 1)//2)        # of A, and of B, in a window
+    padded_len = -(-longest//width)*width                                       # rounded up to whole windows
+    similarity = _in_windows(unit_a, width, padded_len) @ _in_windows(unit_b, width, padded_len).mT
+    b_is_token = _in_windows(is_token[:, first_b::2].unsqueeze(-1), width, padded_len).mT      # `b k 1 width`
+    best = similarity.masked_fill(~b_is_token, -torch.inf).max(-1)
+    window_start = torch.arange(0, padded_len, width, device=unit.device).unsqueeze(1)
+    partner = (best.indices + window_start).flatten(1)[:, :n_a].clamp_max(n_b - 1)
+    best_similarity = best.values.flatten(1)[:, :n_a]
+    return _BestPartners(best_similarity.masked_fill(~is_token[:, first_a::2], torch.inf), partner)
+
 
 # %% ../../nbs/36_merger.ipynb #87e08d25
-def _places(partner, n, protected, split):
-    "Slot of each of `n` rows; `partner: b a` tells whom each A joins, −1 if it stays"
-    rows = torch.arange(n, device=partner.device)
-    A, B = rows[protected + protected % 2::2], rows[protected + 1 - protected % 2::2]
-    order = torch.cat([rows[:protected], A, B]) if split else rows
-    stays = torch.ones(len(partner), n, dtype=torch.bool, device=partner.device).index_copy(1, A, partner < 0)
-    place = (stays[:, order].cumsum(-1) - 1)[:, order.argsort()]
-    joined = place[:, B].gather(1, partner.clamp_min(0))
-    return place.index_copy(1, A, torch.where(partner < 0, place[:, A], joined))
+def _slots(partner, n, protected, split):
+    "Slot of each of `n` rows; `partner` `b a`: number among B of the one that each A joins, −1 if it stays"
+    row = torch.arange(n, device=partner.device)
+    rows_a = row[protected + protected % 2::2]
+    rows_b = row[protected + 1 - protected % 2::2]
+    order = torch.cat([row[:protected], rows_a, rows_b]) if split else row     # of the slots of rows that stay
+    joins = partner >= 0
+    stays = torch.ones(len(partner), n, dtype=torch.bool, device=partner.device).index_copy(1, rows_a, ~joins)
+    slot_if_stays = (stays[:, order].cumsum(-1) - 1)[:, order.argsort()]
+    slot_of_partner = slot_if_stays[:, rows_b].gather(1, partner.clamp_min(0))
+    slot_of_a = torch.where(joins, slot_of_partner, slot_if_stays[:, rows_a])
+    return slot_if_stays.index_copy(1, rows_a, slot_of_a)
 
 # %% ../../nbs/36_merger.ipynb #355e831d
 def window_plan(
@@ -132,11 +146,11 @@ def window_plan(
     "Merge the r most similar pairs that lie in one window: linear in n."
     n = metric.shape[1]
     most = (n - protected)//2
-    require(isinstance(r, int) and 0 <= r <= most, 'r', r,
-        f'a whole number from 0 to {most}, half of what may merge')
-    score, best = _match(metric, protected, sizes, window)
-    rank = score.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
-    return MergePlan(_places(torch.where(rank < r, best, -1), n, protected, window is None), n - r)
+    best = _best_partners(metric, protected, sizes, window)
+    require(is_int(r) and 0 <= r <= most, 'r', r, f'a whole number from 0 to {most}, half of what may merge')
+    rank = best.similarity.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
+    partner = torch.where(rank < r, best.partner, -1)
+    return MergePlan(_slots(partner, n, protected, split=window is None), n - r)
 
 # %% ../../nbs/36_merger.ipynb #b22ab75b
 def bipartite_plan(
@@ -157,57 +171,85 @@ def threshold_plan(
     window:int|None=None,    # how many consecutive tokens are compared with each other; None: all
 )->MergePlan:                # slots that a sample doesn't need are empty: of size 0
     "Merge all pairs that are more alike than τ: each sample as many as it has."
-    score, best = _match(metric, protected, sizes, window)
-    gone, n = score > tau, metric.shape[1]
-    return MergePlan(_places(torch.where(gone, best, -1), n, protected, window is None), n - int(gone.sum(-1).min()))
+    require(-1 <= tau <= 1, 'tau', tau, 'a cosine in [-1, 1]')
+    n = metric.shape[1]
+    best = _best_partners(metric, protected, sizes, window)
+    merges = best.similarity > tau
+    fewest = int(merges.sum(-1).min())                  # of all samples: so many rows fewer has the batch
+    partner = torch.where(merges, best.partner, -1)
+    return MergePlan(_slots(partner, n, protected, split=window is None), n - fewest)
 
 # %% ../../nbs/36_merger.ipynb #6db94baa
 @dataclass(frozen=True)
 class _MergeState:
     "What is known of merged tokens; at the start nothing."
-    source:MergePlan|None=None    # where the first tokens have gone; None: nowhere
-    sizes:Tensor|None=None        # how many each row stands for `b m`
-    flags:Tensor|None=None        # which rows received a merge in the last layer `b m`
+    source:MergePlan|None=None     # where the first tokens have gone; None: nowhere
+    sizes:Tensor|None=None         # how many each row stands for `b m`
+    just_merged:Tensor|None=None   # which rows received a merge in the last layer `b m`
 
     def after(self, plan):
         "What is known one layer later; `plan` of the rows of now, None: nothing merged"
-        if self.source is None: return self if plan is None else _MergeState(plan, plan.sizes(), plan.sizes() > 1.5)
-        if plan is None: return replace(self, flags=torch.zeros_like(self.flags))
-        there = (self.sizes > 0).float()                                          # padding is no merge
-        return _MergeState(self.source.compose(plan), plan.sizes(self.sizes), plan.sizes(there) > 1.5)
+        if plan is None and self.source is None: return self
+        if plan is None: return replace(self, just_merged=torch.zeros_like(self.just_merged))
+        if self.source is None:
+            sizes = plan.sizes()
+            return _MergeState(plan, sizes, just_merged=sizes > 1.5)              # two rows or more, as numbers
+        is_token = (self.sizes > 0).float()                                       # padding is no merge
+        return _MergeState(self.source.compose(plan), plan.sizes(self.sizes), just_merged=plan.sizes(is_token) > 1.5)
 
 # %% ../../nbs/36_merger.ipynb #8a3053b4
-_vit = ('patch_embed cls_token reg_token pos_embed pos_drop patch_drop norm_pre blocks norm attn_pool fc_norm '
-        'head_drop head')
-known_parts = {VisionTransformer: _vit, VisionTransformerDistilled: _vit + ' dist_token head_dist',
+vit_parts = ('patch_embed cls_token reg_token pos_embed pos_drop patch_drop norm_pre blocks norm attn_pool fc_norm '
+             'head_drop head')
+known_parts = {
+    VisionTransformer: vit_parts,
+    VisionTransformerDistilled: vit_parts + ' dist_token head_dist',
     Attention: 'qkv q_norm k_norm attn_drop norm gate proj proj_drop',
     TimmBlock: 'norm1 attn ls1 drop_path1 norm2 mlp ls2 drop_path2'}
 
 # %% ../../nbs/36_merger.ipynb #26c9d2d8
+def _check_known(module):
+    "`ValueError` for a module of timm's with parts that merging doesn't know"
+    known = known_parts.get(type(module), '').split()
+    unknown = {*module._modules, *module._parameters} - {*known}
+    if not unknown: return
+    raise ValueError(f'{type(module).__name__} can not be merged, as wbattn.models and plain ViT and DeiT can: '
+                     f'it has parts that are not known: {sorted(unknown)}')
+
 def _check_mergeable(model):
-    "`ValueError`, saying why, for a model that the walker can't walk through"
+    "`ValueError`, saying why, for a model whose blocks can't be called part by part"
     if isinstance(model, WhiteBoxTransformer): return
-    def check(m):
-        own = {*m._modules, *m._parameters} - set(known_parts.get(type(m), '').split())
-        if own: raise ValueError(f'{type(m).__name__} can not be merged, as wbattn.models and plain ViT and DeiT can: '
-                                 f'it has parts that are not known: {sorted(own)}')
-    check(model)
-    for block in model.blocks: check(block), check(block.attn)
+    _check_known(model)
+    for block in model.blocks:
+        _check_known(block)
+        _check_known(block.attn)
 
 # %% ../../nbs/36_merger.ipynb #ff3d2774
-def _arch(model):
-    "A name for the model"
+def _model_name(model):
+    "The name a model goes by"
     return (getattr(model, 'pretrained_cfg', None) or {}).get('architecture') or type(model).__name__
 
-def _per_layer(r, depth):
+def _by_layer(r, depth):
     "Tokens to merge away in each layer"
-    rs = [*r] if isinstance(r, (list, tuple)) else [r]*depth
-    right = len(rs) == depth and all(isinstance(v, int) and v >= 0 for v in rs)
-    require(right, 'r', r, f'a whole number ≥ 0, or a list of {depth}')
-    return rs
+    r_by_layer = [*r] if isinstance(r, (list, tuple)) else [r]*depth
+    fits = len(r_by_layer) == depth and all(is_int(v) and v >= 0 for v in r_by_layer)
+    require(fits, 'r', r, f'a whole number ≥ 0, or a list of {depth}')
+    return r_by_layer
 
 # %% ../../nbs/36_merger.ipynb #1434d118
-rules = {'bipartite': (bipartite_plan, threshold_plan), 'window': (window_plan, partial(threshold_plan, window=64))}
+class MergeRules(NamedTuple):
+    "How tokens are paired, for either policy."
+    by_count:Callable      # called with r
+    by_threshold:Callable  # called with τ
+
+rules = {
+    'bipartite': MergeRules(bipartite_plan, threshold_plan),
+    'window': MergeRules(window_plan, partial(threshold_plan, window=64))}
+
+def _rule(plan, tau):
+    "The function that makes plans, of a name or itself"
+    if callable(plan): return plan
+    check_choice(plan, rules, 'plan must be a function or a known name, got')
+    return rules[plan].by_count if tau is None else rules[plan].by_threshold
 
 # %% ../../nbs/36_merger.ipynb #5d9c59c6
 class TokenMerger(nn.Module):
@@ -223,106 +265,158 @@ class TokenMerger(nn.Module):
     ):
         super().__init__()
         _check_mergeable(model)
-        attn, depth = model.blocks[0].attn, len(model.blocks)
+        attn = model.blocks[0].attn
         metrics = ('keys', 'input') if type(attn) in scored else ('input',)
         require(metric in (None, *metrics), 'metric', metric, f'one of {metrics} for {type(attn).__name__}')
-        if not callable(plan): check_choice(plan, rules, 'plan must be a function or a known name, got')
         if tau is not None: check_value('tau', tau, (lambda v: -1 <= v <= 1, 'a cosine in [-1, 1]'))
         require(weigh_pool or tau is None, 'weigh_pool', weigh_pool, 'True with tau, or padding would count')
-        self.model, self.rs, self.tau, self.weigh_pool = model, _per_layer(r, depth), tau, weigh_pool
+        self.model = model
+        self.r_by_layer = _by_layer(r, len(model.blocks))
+        self.tau = tau
+        self.make_plan = _rule(plan, tau)
+        self.metric = metric or metrics[0]
+        self.weigh_pool = weigh_pool
         self.protected = int(getattr(model, 'cls_first', model.num_prefix_tokens))   # tokens in front that never merge
-        self.metric, self.rule = metric or metrics[0], plan if callable(plan) else rules[plan][tau is not None]
-        correction = _correction_for(correction, attn, depth, _arch(model), self.rs)
+        correction = resolve_correction(correction, attn, len(model.blocks), _model_name(model), self.r_by_layer)
         self.correction = correction.to(next(model.parameters()).device)
         self.train(model.training)
 
+    def forward(self,
+        x:Tensor,    # images `b c h w`
+    )->Tensor:       # logits `b c`
+        "The model's logits, with merged tokens."
+        return self.model.forward_head(self.forward_features(x))
+
+    def forward_features(self,
+        x:Tensor,    # images `b c h w`
+    )->Tensor:       # as the model gives them: every token in its place `b n d`
+        "The model's last tokens, given back to the places that they stand for."
+        return _last_tokens(self, _run_layers(self, x).layers[-1])
+
+    def __enter__(self)->'TokenMerger':
+        "From here the model merges."
+        if any(name in self.model.__dict__ for name in _lent_methods):
+            raise ValueError('this model is being merged already, or its forward was replaced')
+        for name in _lent_methods: setattr(self.model, name, getattr(self, name))
+        return self
+
+    def __exit__(self, *exc):
+        for name in _lent_methods: delattr(self.model, name)
+
+_lent_methods = 'forward', 'forward_features', 'forward_intermediates'
+
 # %% ../../nbs/36_merger.ipynb #7bdca4df
-@patch
-def _weights(self:TokenMerger, sizes, x):
-    "How many tokens each row counts for; None: each for one"
-    counted = self.correction.kind != 'none'
-    if sizes is None or not counted and self.tau is None: return None
-    return (sizes if counted else sizes > 0).to(widen(x).dtype)
+def _row_weights(merger, sizes, x):
+    "How many tokens each row counts for `b n`; None: each for one"
+    if sizes is None: return None
+    dtype = widen(x).dtype
+    if merger.correction.kind != 'none': return sizes.to(dtype)
+    if merger.tau is None: return None
+    return (sizes > 0).to(dtype)                        # by a threshold there is padding
+
+def _layer_plan(merger, layer, metric, sizes):
+    "Which rows become one after the attention of a layer; None: none. By its number at most half of those left"
+    most = (metric.shape[1] - merger.protected)//2
+    if most == 0: return None
+    if merger.tau is not None: return merger.make_plan(metric, merger.tau, protected=merger.protected, sizes=sizes)
+    r = min(merger.r_by_layer[layer], most)
+    if r == 0: return None
+    return merger.make_plan(metric, r, protected=merger.protected, sizes=sizes)
 
 # %% ../../nbs/36_merger.ipynb #a2c01656
-@patch
-def _attend(self:TokenMerger, layer, x, state, grid):
-    "Tokens after a layer's attention, and which of them become one (or None)"
-    block, weights = self.model.blocks[layer], self._weights(state.sizes, x)
+class _AttendedLayer(NamedTuple):
+    "A layer after its attention, before its second half."
+    x:Tensor             # tokens `b n d`
+    plan:MergePlan|None  # which of them become one
+
+def _attend_layer(merger, layer, x, state, grid):
+    "The first half of a layer, and its plan"
+    block = merger.model.blocks[layer]
     z = block.norm1(x)
-    mask = None if weights is None else self.correction(layer, weights, state.flags)
-    update, keys = _attend_merged(block.attn, z, state, weights, mask, **grid_kwargs(block, grid, self.protected))
-    x, free, plan = x + block.drop_path1(block.ls1(update)), z.shape[1] - self.protected, None
-    much = min(self.rs[layer], free//2) if self.tau is None else self.tau
-    if free > 1 and (self.tau is not None or much):
-        metric = keys.mean(1) if self.metric == 'keys' else z
-        plan = self.rule(metric, much, protected=self.protected, sizes=state.sizes)
-    return x, plan
+    weights = _row_weights(merger, state.sizes, x)
+    mask = None if weights is None else merger.correction(layer, weights, state.just_merged)
+    place = grid_kwargs(block, grid, merger.protected)
+    update, keys = attend_merged(block.attn, z, state.source, weights, mask, **place)
+    metric = keys.mean(1) if merger.metric == 'keys' else z
+    plan = _layer_plan(merger, layer, metric, state.sizes)
+    return _AttendedLayer(x + block.drop_path1(block.ls1(update)), plan)
+
+class _MergedTokens(NamedTuple):
+    "What a layer hands to the next."
+    x:Tensor           # tokens `b m d`
+    state:_MergeState  # what is known of them
+
+def _merge_layer(merger, layer, x, state, grid):
+    "Tokens and state after a layer"
+    attended = _attend_layer(merger, layer, x, state, grid)
+    merged = attended.x
+    if attended.plan is not None: merged = attended.plan.merge(merged, state.sizes)
+    return _MergedTokens(second_half(merger.model.blocks[layer], merged), state.after(attended.plan))
 
 # %% ../../nbs/36_merger.ipynb #78315f6d
-@patch
-def _merge_layer(self:TokenMerger, layer, x, state, grid):
-    "Tokens and state after a layer"
-    y, plan = self._attend(layer, x, state, grid)
-    if plan is not None: y = plan.merge(y, state.sizes)
-    return second_half(self.model.blocks[layer], y), state.after(plan)
-
-def _in_place_of_forward(block, function, *args):
-    "Call a block with another function for its `forward`: its hooks get the tokens, what comes beside them goes around"
+def _call_block(block, layer_function, x):
+    "Call a block with another function for its `forward`: its hooks get the tokens, the state goes around them"
     hooked = block._forward_hooks or block._forward_pre_hooks or block._backward_hooks or block._backward_pre_hooks
-    if not hooked: return function(*args)
-    beside = []
-    def forward(*args):
-        x, *rest = function(*args)
-        beside.append(rest)
-        return x
+    if not hooked: return layer_function(x)
+    states = []
+    def forward(x):
+        merged = layer_function(x)
+        states.append(merged.state)
+        return merged.x
     block.forward = forward
-    try: x = block(*args)
+    try: x = block(x)
     finally: del block.forward
-    return x, *beside[-1]
+    return _MergedTokens(x, states[-1])
 
-@patch
-def _run(self:TokenMerger, layer, x, state, grid):
+def _run_layer(merger, layer, x, state, grid):
     "Tokens and state after a layer, by gradient checkpointing where the model's is on"
-    m, block = self.model, self.model.blocks[layer]
-    untouched = self.tau is None and self.rs[layer] == 0 and state.source is None
-    if untouched: return run_block(block, x, m.grad_checkpointing, **grid_kwargs(block, grid, self.protected)), state
-    def layer_of(x): return self._merge_layer(layer, x, state, grid)
-    def hooked_layer(x): return _in_place_of_forward(block, layer_of, x)
-    return run_block(hooked_layer, x, m.grad_checkpointing)
-
+    block = merger.model.blocks[layer]
+    checkpointing = merger.model.grad_checkpointing
+    if merger.tau is None and merger.r_by_layer[layer] == 0 and state.source is None:
+        x = run_block(block, x, checkpointing, **grid_kwargs(block, grid, merger.protected))
+        return _MergedTokens(x, state)
+    def merging_layer(x): return _merge_layer(merger, layer, x, state, grid)
+    def hooked_layer(x): return _call_block(block, merging_layer, x)
+    return run_block(hooked_layer, x, checkpointing)
 
 # %% ../../nbs/36_merger.ipynb #f9d22df8
-@patch
-def _embed(self:TokenMerger, x):
+def _first_tokens(model, x):
     "The tokens before the first block, and the rows and columns of their patches"
-    m = self.model
-    if isinstance(m, WhiteBoxTransformer): return m.embed(x)
-    grid = m.patch_embed.dynamic_feat_size(x.shape[-2:])
-    return m.norm_pre(m.patch_drop(m._pos_embed(m.patch_embed(x)))), grid
+    if isinstance(model, WhiteBoxTransformer): return model.embed(x)
+    grid = model.patch_embed.dynamic_feat_size(x.shape[-2:])
+    tokens = model._pos_embed(model.patch_embed(x))
+    return model.norm_pre(model.patch_drop(tokens)), grid
+
+class _AllLayers(NamedTuple):
+    "A run through the blocks."
+    layers:list  # of _MergedTokens, after each
+    grid:tuple   # rows and columns of the patches
+
+def _run_layers(merger, x, last=None):
+    "Images through the blocks, up to a number, from 0; None: through all"
+    x, grid = _first_tokens(merger.model, x)
+    free = x.shape[1] - merger.protected
+    r = merger.r_by_layer[0]
+    if merger.tau is None and r > free//2:
+        raise ValueError(f'r={r} is more than half of the {free} tokens of the first layer: at most {free//2}')
+    state = _MergeState()
+    layers = []
+    for layer in range(len(merger.model.blocks) if last is None else last + 1):
+        x, state = _run_layer(merger, layer, x, state, grid)
+        layers.append(_MergedTokens(x, state))
+    return _AllLayers(layers, grid)
 
 # %% ../../nbs/36_merger.ipynb #40440153
-@patch
-def _layers(self:TokenMerger, x, last=None):
-    "Tokens, what is known of them, and the patches' rows and columns: before the first layer and after each"
-    x, grid = self._embed(x)
-    free = x.shape[1] - self.protected
-    if self.tau is None and self.rs[0] > free//2:
-        raise ValueError(f'r={self.rs[0]} is more than half of the {free} tokens of the first layer: at most {free//2}')
-    state = _MergeState()
-    after = []
-    for layer in range(len(self.model.blocks) if last is None else last + 1):
-        x, state = self._run(layer, x, state, grid)
-        after.append((x, state))
-    return after, grid
-
-@patch
-def _finish(self:TokenMerger, x, state):
-    "The model's last tokens from those of the last layer"
-    m, ours = self.model, isinstance(self.model, WhiteBoxTransformer)
-    once = ours and not m.cls_first and self._weights(state.sizes, x) is None     # class attention, uncorrected
-    if state.source is not None and self.weigh_pool and not once: x = state.source.unmerge(x)
-    return m._norm_tokens(m.forward_cls(x)) if ours else m.norm(x)
+def _last_tokens(merger, merged):
+    "The model's last tokens, from those after the last block"
+    model = merger.model
+    x, state = merged
+    ours = isinstance(model, WhiteBoxTransformer)
+    class_attention = ours and not model.cls_first
+    uncorrected = class_attention and _row_weights(merger, state.sizes, x) is None
+    if state.source is not None and merger.weigh_pool and not uncorrected: x = state.source.unmerge(x)
+    if ours: return model._norm_tokens(model.forward_cls(x))
+    return model.norm(x)
 
 # %% ../../nbs/36_merger.ipynb #2f387f32
 class Trace(NamedTuple):
@@ -336,26 +430,12 @@ def trace(self:TokenMerger,
     x:Tensor,   # images `b c h w`
 )->Trace:       # logits, source maps and counts of tokens
     "A forward pass that tells what merged."
-    after, _ = self._layers(x)
-    logits = self.model.forward_head(self._finish(*after[-1]))
-    return Trace(logits, [state.source for _, state in after], [x.shape[1] for x, _ in after])
+    layers = _run_layers(self, x).layers
+    logits = self.model.forward_head(_last_tokens(self, layers[-1]))
+    sources = [merged.state.source for merged in layers]
+    return Trace(logits, sources, [merged.x.shape[1] for merged in layers])
 
 # %% ../../nbs/36_merger.ipynb #9062675e
-@patch
-def forward(self:TokenMerger,
-    x:Tensor,    # images `b c h w`
-)->Tensor:       # logits `b c`
-    "The model's logits, with merged tokens."
-    return self.trace(x).logits
-
-@patch
-def forward_features(self:TokenMerger,
-    x:Tensor,    # images `b c h w`
-)->Tensor:       # as the model gives them: every token in its place `b n d`
-    "The model's last tokens, given back to the places that they stand for."
-    after, _ = self._layers(x)
-    return self._finish(*after[-1])
-
 @patch
 def forward_intermediates(self:TokenMerger,
     x:Tensor,                          # images `b c h w`
@@ -369,52 +449,52 @@ def forward_intermediates(self:TokenMerger,
 )->list|tuple|dict:                    # as the model gives them: every token in its place
     "The patch tokens after each block asked for, given back to the places that they stand for."
     check_choice(output_fmt, ('NCHW', 'NLC'), 'unknown output_fmt')
-    m = self.model
-    take, last = feature_take_indices(len(m.blocks), indices)
-    after, grid = self._layers(x, last if stop_early else None)
-    taken = [t if s.source is None else s.source.unmerge(t) for t, s in (after[i] for i in take)]
-    if norm: taken = [m.norm(t) for t in taken]
-    final = None if intermediates_only else self._finish(*after[-1])
+    model = self.model
+    wanted, last = feature_take_indices(len(model.blocks), indices)
+    layers, grid = _run_layers(self, x, last if stop_early else None)
+    tokens = []
+    for layer in wanted:
+        t, state = layers[layer]
+        if state.source is not None: t = state.source.unmerge(t)
+        tokens.append(model.norm(t) if norm else t)
     prefixes = None
-    if return_prefix_tokens and isinstance(m, WhiteBoxTransformer): prefixes = m._prefixes(taken)
-    elif return_prefix_tokens and self.protected: prefixes = [t[:, :self.protected] for t in taken]
-    return intermediates(taken, prefixes, grid, final, output_fmt, output_dict)
-
-# %% ../../nbs/36_merger.ipynb #bceb98ec
-_lent = 'forward', 'forward_features', 'forward_intermediates'
-
-@patch
-def __enter__(self:TokenMerger)->'TokenMerger':
-    "From here the model merges."
-    if any(name in self.model.__dict__ for name in _lent):
-        raise ValueError('this model is being merged already, or its forward was replaced')
-    for name in _lent: setattr(self.model, name, getattr(self, name))
-    return self
-
-@patch
-def __exit__(self:TokenMerger, *exc):
-    for name in _lent: delattr(self.model, name)
+    if return_prefix_tokens and isinstance(model, WhiteBoxTransformer): prefixes = model._prefixes(tokens)
+    elif return_prefix_tokens and self.protected: prefixes = [t[:, :self.protected] for t in tokens]
+    final = None if intermediates_only else _last_tokens(self, layers[-1])
+    return intermediates(tokens, prefixes, grid, final, output_fmt, output_dict)
 
 # %% ../../nbs/36_merger.ipynb #a1e5c6aa
 def _pair_distortion(plan, q, k, q_m, k_m):
-    "How much the scores of merged pairs move, added up `h`; how many pairs. `q`, `k`: had the rows stayed apart"
-    q, k, q_m, k_m = (t.transpose(1, 2) for t in (q, k, q_m, k_m))
+    "How much the scores of merged pairs move, added up `h`, and how many pairs; `q`, `k`: had the rows stayed apart"
+    q, k, q_m, k_m = (t.transpose(1, 2) for t in (q, k, q_m, k_m))               # `b n h p`
     size = plan.sizes().unsqueeze(-1)
     pairs = size*(size - 1)
-    apart = (plan.sum(q)*plan.sum(k)).sum(-1) - plan.sum((q*k).sum(-1))
-    return (apart - pairs*(q_m*k_m).sum(-1)).sum((0, 1))/q.shape[-1]**.5, int(pairs.sum())
+    scores_apart = (plan.sum(q)*plan.sum(k)).sum(-1) - plan.sum((q*k).sum(-1))
+    scores_merged = pairs*(q_m*k_m).sum(-1)
+    scale = q.shape[-1]**-.5
+    return (scores_apart - scores_merged).sum((0, 1))*scale, int(pairs.sum())
 
 # %% ../../nbs/36_merger.ipynb #4a16e2bb
+class _LayerDistortion(NamedTuple):
+    "What merging in the layer before does to the scores of a layer."
+    layer:int     # from 1
+    total:Tensor  # distortions of all merged pairs, added up `h`
+    pairs:int     # how many
+
 def _distortions(merger, x):
-    "For each layer that follows a merge: its number, the sum of distortions `h`, how many pairs"
-    blocks, (x, grid), state = merger.model.blocks, merger._embed(x), _MergeState()
-    for layer, (block, after) in enumerate(zip(blocks, blocks[1:])):
-        y, plan = merger._attend(layer, x, state, grid)
-        apart = x = second_half(block, y)
+    "The distortion in each layer that follows a merge"
+    x, grid = _first_tokens(merger.model, x)
+    blocks = merger.model.blocks
+    state = _MergeState()
+    for layer, block in enumerate(blocks[:-1]):
+        y, plan = _attend_layer(merger, layer, x, state, grid)
+        x = apart = second_half(block, y)
         if plan is not None:
             x = second_half(block, plan.merge(y, state.sizes))
-            (q, k, _), (q_m, k_m, _) = (_queries_keys_values(after.attn, after.norm1(z)) for z in (apart, x))
-            yield layer + 1, *_pair_distortion(plan, q, k, q_m, k_m)
+            later = blocks[layer + 1]
+            q, k, _ = queries_keys_values(later.attn, later.norm1(apart))
+            q_m, k_m, _ = queries_keys_values(later.attn, later.norm1(x))
+            yield _LayerDistortion(layer + 1, *_pair_distortion(plan, q, k, q_m, k_m))
         state = state.after(plan)
 
 # %% ../../nbs/36_merger.ipynb #a711ac54
@@ -434,21 +514,23 @@ def calibrate(
     batches,             # images `b c h w`, or tuples of images and labels: a loader without augmentation
 )->Correction:           # the merger's correction, fitted
     "Measure the mean distortion of each layer and head (S-HAC)."
-    c = merger.correction
-    check_value('correction', c.kind, choice_of('shac'))
-    c.distortion.zero_()                                   # measured under proportional attention
-    total, pairs = torch.zeros(c.depth, c.heads, dtype=torch.float64), torch.zeros(c.depth, 1)
+    correction = merger.correction
+    check_value('correction', correction.kind, choice_of('shac'))
+    correction.distortion.zero_()                                   # measured under proportional attention
+    total = torch.zeros(correction.depth, correction.heads, dtype=torch.float64)
+    pairs = torch.zeros(correction.depth, 1)
     with _evaluating(merger):
-        for x in batches:
-            x = (x[0] if isinstance(x, (tuple, list)) else x).as_subclass(Tensor)
-            for layer, s, n in _distortions(merger, x.to(c.distortion.device)):
-                total[layer] += s.cpu()
-                pairs[layer] += n
+        for batch in batches:
+            images = batch[0] if isinstance(batch, (tuple, list)) else batch
+            images = images.as_subclass(Tensor).to(correction.distortion.device)
+            for found in _distortions(merger, images):
+                total[found.layer] += found.total.cpu()
+                pairs[found.layer] += found.pairs
     if pairs.sum() == 0:
         raise ValueError('no pair of tokens merged: calibration needs images, and r > 0 before the last layer')
-    c.distortion.copy_(total/pairs.clamp_min(1))
-    c.fitted = dict(arch=_arch(merger.model), r=merger.rs)
-    return c
+    correction.distortion.copy_(total/pairs.clamp_min(1))
+    correction.fitted = dict(arch=_model_name(merger.model), r=merger.r_by_layer)
+    return correction
 
 # %% ../../nbs/36_merger.ipynb #5d2d3a14
 def learn_correction(
@@ -457,22 +539,24 @@ def learn_correction(
     target:str='model', # 'model': the unmerged model's predictions; 'labels': cross-entropy with smoothing 0.1
 )->Correction:          # the merger's correction, fitted
     "Train the merger's L-HAC through the merged model; the model's own weights stay."
-    c, unmerged = merger.correction, torch.no_grad()(merger.model)
-    check_value('correction', c.kind, choice_of('lhac', 'lhac-d'))
+    correction = merger.correction
+    check_value('correction', correction.kind, choice_of('lhac', 'lhac-d'))
     check_value('target', target, choice_of('model', 'labels'))
-    weights = list(c.parameters())
-    opt = create_optimizer_v2(c, 'adamw', lr=1e-2, weight_decay=.05, betas=(.9, .99), eps=1e-5)
-    schedule = CosineAnnealingLR(opt, len(batches), 1e-6)
+    weights = list(correction.parameters())
+    optimizer = create_optimizer_v2(correction, 'adamw', lr=1e-2, weight_decay=.05, betas=(.9, .99), eps=1e-5)
+    schedule = CosineAnnealingLR(optimizer, len(batches), 1e-6)
     with _evaluating(merger):
-        c.train()
-        for b in batches:
-            x, y = (o.as_subclass(Tensor).to(weights[0].device) for o in b)
-            pred = merger(x)
-            if target == 'labels': loss = F.cross_entropy(pred, y, label_smoothing=.1)
-            else: loss = F.kl_div(pred.log_softmax(-1), unmerged(x).softmax(-1), reduction='batchmean')
-            opt.zero_grad()
+        correction.train()
+        for batch in batches:
+            images, labels = (t.as_subclass(Tensor).to(weights[0].device) for t in batch)
+            logits = merger(images)
+            if target == 'labels': loss = F.cross_entropy(logits, labels, label_smoothing=.1)
+            else:
+                with torch.no_grad(): unmerged = merger.model(images)
+                loss = F.kl_div(logits.log_softmax(-1), unmerged.softmax(-1), reduction='batchmean')
+            optimizer.zero_grad()
             loss.backward(inputs=weights)
-            opt.step()
+            optimizer.step()
             schedule.step()
-    c.fitted = dict(arch=_arch(merger.model), r=merger.rs)
-    return c
+    correction.fitted = dict(arch=_model_name(merger.model), r=merger.r_by_layer)
+    return correction
