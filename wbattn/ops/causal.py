@@ -14,7 +14,7 @@ from fastcore.basics import patch
 from torch import nn, Tensor
 from ..forms import operator
 from ..checks import apply_block_options, is_int, refuse_mask, require
-from ..numerics import no_autocast, widen
+from ..numerics import accumulation_dtype, no_autocast, widen
 from .attention import SoftmaxAttention, softmax_attention
 from .crate import MSSA
 from .tssa import TSSA, Sums, as_temperatures, check_codes, token_statistics
@@ -82,7 +82,7 @@ def causal_token_statistics_attention(
 def _step_precision(w, energy):
     "On accelerators, slow in double precision, many tokens at once are summed as a whole sequence is"
     if w.device.type == 'cpu' or w.shape[2] < 8: return energy.dtype
-    return widen(w[:0]).dtype
+    return accumulation_dtype(w)
 
 @operator
 def causal_token_statistics_step(

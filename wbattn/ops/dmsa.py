@@ -14,7 +14,7 @@ from fastcore.basics import patch
 from ..forms import Unfit, fast, operator, to_onnx
 from ..checks import (apply_block_options, check_tensors, check_tokens, check_value, choice_of, is_int,
                            refuse_mask, require)
-from ..numerics import no_autocast, resolve_sizes, widen
+from ..numerics import accumulation_dtype, no_autocast, resolve_sizes, widen
 from .attention import ProjectedAttention, is_bare, join_heads, split_heads
 from ..rates import variational_rate
 
@@ -305,5 +305,5 @@ def merge_kwargs(self:DMSA,
 )->dict:        # name of an argument → what each token brings to it `n`, and how merging combines it
     "Rotary positions: a token that stands for several is where they are on average."
     if not self.rope: return {}
-    places = torch.arange(x.shape[1], device=x.device, dtype=widen(x[:0]).dtype)
+    places = torch.arange(x.shape[1], device=x.device, dtype=accumulation_dtype(x))
     return {'positions': (places, 'mean')}

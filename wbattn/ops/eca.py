@@ -19,7 +19,7 @@ from fastcore.basics import patch
 from ..forms import Unfit, fast, operator
 from ..checks import (NOT_NEGATIVE, Rule, apply_block_options, check_choice, check_tensors, check_tokens,
                            check_value, is_int, is_number, refuse_mask, require, resolve_head_dim)
-from ..numerics import differentiated, no_autocast, plain_grad, resolve_sizes, widen
+from ..numerics import accumulation_dtype, differentiated, no_autocast, plain_grad, resolve_sizes, widen
 from .attention import join_heads, split_heads
 from .basis import cached_sketch, pooled_sketch, project_rows, projector, ridge_basis
 from ..rates import coding_rate, subspace_rate
@@ -205,7 +205,7 @@ class SketchedOperator(nn.Module):
             fits = omega.shape[-2:] == (n, columns) and omega.shape[:-2] in ((), x.shape[:1])
             require(fits, 'omega', omega.shape, f'n r = {(n, columns)}, or one for each sample')
             return omega
-        dtype = widen(x[:0]).dtype
+        dtype = accumulation_dtype(x)
         if sizes is None: return cached_sketch(n, columns, self.seed, x.device, dtype)
         return pooled_sketch(resolve_sizes(sizes, x), columns, self.seed, dtype)
 
