@@ -226,7 +226,9 @@ class ProjectedAttention(nn.Module):
         return self.proj_drop(self.proj(join_heads(y)))
 
     @property
-    def _dropout(self): return self.attn_drop if self.training else 0.
+    def _dropout(self):
+        "Probability that an attention weight is dropped now"
+        return self.attn_drop if self.training else 0.
 
 # %% ../../nbs/10a_attention.ipynb #584da29b
 @patch

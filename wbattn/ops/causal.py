@@ -180,8 +180,8 @@ class CausalTSSA(CausalOperator, TSSA):
         self.max_len = max_len
         self.learned = learned
         self.bias = None if max_len is None else nn.Parameter(torch.zeros(num_heads, max_len))
-        self.lives = _starting_half_lives(half_life, num_heads, learned)
-        if learned: self.log_half_life = nn.Parameter(torch.tensor(self.lives).log2())
+        self.start_half_lives = _starting_half_lives(half_life, num_heads, learned)
+        if learned: self.log_half_life = nn.Parameter(torch.tensor(self.start_half_lives).log2())
         self.register_buffer('_half_life', None, persistent=False)
         self._restore_half_lives()
         apply_block_options(self, block)
@@ -217,9 +217,9 @@ def half_life(self:CausalTSSA)->Tensor|None:
 @patch
 def _restore_half_lives(self:CausalTSSA):
     "Fixed half-lives as the arguments have them, where the weights are"
-    if self.learned or min(self.lives) == math.inf: return
+    if self.learned or min(self.start_half_lives) == math.inf: return
     dtype = torch.promote_types(self.temp.dtype, torch.float32)
-    self._half_life = torch.tensor(self.lives, dtype=dtype, device=self.temp.device)
+    self._half_life = torch.tensor(self.start_half_lives, dtype=dtype, device=self.temp.device)
 
 @patch
 def _apply(self:CausalTSSA, fn, *args, **kwargs):
