@@ -178,6 +178,10 @@ add_recipe('readme:imagenet/wb_crate', "CRATE's main.py: 20 epochs, from 1/20 of
     warmup_lr=1e-5)
 add_recipe('readme:imagenet/wb_crate', "CRATE's main.py: one group of all parameters", decay_all=True)
 
+# %% ../../nbs/50_recipes.ipynb #50print1
+add_recipe('printed:imagenet/wb_tost printed:imagenet/wb_xcit', "ToST, appendix C.3", 'imagenet', lr=2e-4,
+    lr_base_size=0, epochs=400, bs=2048)
+
 # %% ../../nbs/50_recipes.ipynb #e6ca07b0
 add_recipe('finetune', "CRATE's fine-tuning script, which ToST follows", opt='adamw', wd=0.01, sched='cosine',
     warmup_epochs=0, min_lr=0., opt_betas=(0.9, 0.999), opt_eps=1e-8, smoothing=0., mixup=0., cutmix=0., clip_grad=0.,
