@@ -22,7 +22,13 @@ from torch.overrides import TorchFunctionMode
 # %% ../nbs/01_testing.ipynb #4d5532e5
 def _largest(t):
     "The largest finite entry."
-    return t.detach().nan_to_num(0, 0, 0).abs().max().item() if t.numel() else 0.
+    if t.numel() == 0: return 0.
+    return t.detach().nan_to_num(0, 0, 0).abs().max().item()
+
+def _as_tensor(value):
+    "A tensor as it is; a number or a list in float64."
+    if isinstance(value, Tensor): return value
+    return torch.as_tensor(value, dtype=torch.float64)
 
 def assert_close(
     actual,                # tensor, number or list
@@ -33,12 +39,17 @@ def assert_close(
     roundings:float=None,  # absolute tolerance in roundings of the largest expected entry instead, ≥ 0
 ):
     "Raise `AssertionError` unless both hold the same numbers in the same shape and dtype, without NaN."
-    a, b = (torch.as_tensor(t, dtype=None if isinstance(t, Tensor) else torch.float64) for t in (actual, expected))
-    alike = isinstance(actual, Tensor) == isinstance(expected, Tensor)
-    if roundings is not None: atol = roundings*_largest(b)*max(torch.finfo(t.dtype).eps for t in (a, b))
-    if (rtol is None) != (atol is None): rtol, atol = rtol or 0., atol or 0.
-    torch.testing.assert_close(a, b, rtol=rtol, atol=atol, check_dtype=alike, check_device=alike,
-                               msg=lambda m: f'{msg}: {m}')
+    same_kind = isinstance(actual, Tensor) == isinstance(expected, Tensor)   # else a number takes the tensor's dtype
+    actual = _as_tensor(actual)
+    expected = _as_tensor(expected)
+    if roundings is not None:
+        rounding = max(torch.finfo(actual.dtype).eps, torch.finfo(expected.dtype).eps)
+        atol = roundings*_largest(expected)*rounding
+    if atol is not None and rtol is None: rtol = 0.
+    if rtol is not None and atol is None: atol = 0.
+    def report(text): return f'{msg}: {text}'
+    torch.testing.assert_close(actual, expected, rtol=rtol, atol=atol, check_dtype=same_kind,
+                               check_device=same_kind, msg=report)
 
 # %% ../nbs/01_testing.ipynb #ed0d5c28
 def expect_fail(
@@ -49,23 +60,32 @@ def expect_fail(
     return TestCase().assertRaisesRegex(exc, re.escape(text))
 
 # %% ../nbs/01_testing.ipynb #1920669c
-def _noise(y): return torch.randn(y.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(y)
+def _noise_like(t):
+    "Gaussian numbers of the shape and dtype of `t`, always the same."
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(t.shape, generator=generator, dtype=torch.float64).to(t)
 
-def _values(f, inputs):
-    "Outputs at copies of the inputs, and all gradients along noise, by the inputs that ask for one (or by all)."
-    copies = [x.detach().clone().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs]
-    real = [x for x in copies if isinstance(x, Tensor) and x.is_floating_point()]
-    leaves = [x for x in real if x.requires_grad] or [x.requires_grad_() for x in real]
+def _outputs_and_gradients(f, inputs):
+    "By name, outputs at copies of the inputs, and gradients along noise by the inputs that want one (or by all)."
+    copies = []
+    for x in inputs:
+        if isinstance(x, Tensor): x = x.detach().clone().requires_grad_(x.requires_grad)
+        copies.append(x)
+    differentiable = [x for x in copies if isinstance(x, Tensor) and x.is_floating_point()]
+    leaves = [x for x in differentiable if x.requires_grad]
+    if not leaves: leaves = [x.requires_grad_() for x in differentiable]
     y = f(*copies)
-    outs = y if isinstance(y, (tuple, list)) else [y]
-    named = {f'output {i}': t for i, t in enumerate(outs) if isinstance(t, Tensor)}
-    along = [t for t in named.values() if t.requires_grad]
-    if not along: raise AssertionError('no output can be differentiated')
-    slopes = torch.autograd.grad(along, leaves, [_noise(t) for t in along], materialize_grads=True)
-    return named | {'gradients': torch.cat([g.flatten() for g in slopes])}
+    outputs = y if isinstance(y, (tuple, list)) else [y]
+    values = {f'output {i}': t for i, t in enumerate(outputs) if isinstance(t, Tensor)}
+    with_grad = [t for t in values.values() if t.requires_grad]
+    if not with_grad: raise AssertionError('no output can be differentiated')
+    directions = [_noise_like(t) for t in with_grad]
+    grads = torch.autograd.grad(with_grad, leaves, directions, materialize_grads=True)
+    values['gradients'] = torch.cat([g.flatten() for g in grads])
+    return values
 
 # %% ../nbs/01_testing.ipynb #269bd5be
-_spare = {torch.float64: 1e5, torch.float32: 8}   # roundings; 1 in half precision
+_default_roundings = {torch.float64: 1e5, torch.float32: 8, torch.bfloat16: 1, torch.float16: 1}
 
 def assert_same_op(
     f,                     # function under test
@@ -76,61 +96,83 @@ def assert_same_op(
     msg:str='',            # put in front of the report
 ):
     "Raise `AssertionError` unless `f` and `g` give the same outputs and the same gradients at `inputs`."
-    found, trusted = _values(f, inputs), _values(g, inputs)
-    wide = [x.double() if isinstance(x, Tensor) and x.is_floating_point() else x for x in inputs]
-    exact = _values(g, wide) if margin else trusted
-    assert found.keys() == trusted.keys(), f'{msg} {[*found]} against {[*trusted]}'
-    for name, a in found.items():
-        b, e, what = trusted[name], exact[name], f'{msg} {name}'
-        assert a.dtype == b.dtype, f'{what} in {a.dtype}, expected {b.dtype}'
-        few = (roundings or _spare.get(b.dtype, 1))*torch.finfo(b.dtype).eps*_largest(e)
-        assert_close(a.double(), e.double(), atol=margin*_largest(b.double() - e) + few, msg=what)
+    tested = _outputs_and_gradients(f, inputs)
+    trusted = _outputs_and_gradients(g, inputs)
+    exact = trusted
+    if margin:
+        wide = [x.double() if isinstance(x, Tensor) and x.is_floating_point() else x for x in inputs]
+        exact = _outputs_and_gradients(g, wide)
+    assert tested.keys() == trusted.keys(), f'{msg} {[*tested]} against {[*trusted]}'
+    for name, actual in tested.items():
+        dtype = trusted[name].dtype
+        assert actual.dtype == dtype, f'{msg} {name} in {actual.dtype}, expected {dtype}'
+        allowed = _default_roundings[dtype] if roundings is None else roundings
+        atol = allowed*torch.finfo(dtype).eps*_largest(exact[name])
+        atol += margin*_largest(trusted[name].double() - exact[name])
+        assert_close(actual.double(), exact[name].double(), atol=atol, msg=f'{msg} {name}')
 
 # %% ../nbs/01_testing.ipynb #cebee346
-_agree = partial(assert_same_op, roundings=5e5)
+def _agree(f, g, x, msg): assert_same_op(f, g, x, roundings=5e5, msg=msg)
 
-def _shape(op, x):
-    for t in (x, x[:, :1], torch.cat([x, x[:, 1:] + 1], 1), x):  # x again: nothing may be remembered
-        before, y = t.clone(), op(t)
-        assert_close(0*y, 0*t, msg='shape, dtype or non-finite values of the update')
-        assert torch.equal(t, before), 'changed its input in place'
+def _keeps_shape_and_dtype(op, x):
+    one_token = x[:, :1]
+    more_tokens = torch.cat([x, x[:, 1:] + 1], 1)
+    for tokens in (x, one_token, more_tokens, x):  # x again: nothing may be remembered
+        before = tokens.clone()
+        y = op(tokens)
+        assert_close(0*y, 0*tokens, msg='shape, dtype or non-finite values of the update')
+        assert torch.equal(tokens, before), 'changed its input in place'
 
-def _repeats(op, x):
+def _is_deterministic(op, x):
     y = op(x)
     assert (y != 0).any(), 'the update is zero'
     assert torch.equal(y, op(x)), 'two calls in evaluation mode differ'
-    _agree(lambda t: op(t.mT.contiguous().mT), op, x, msg='a transposed layout in memory changes the result')
+    def of_transposed(t): return op(t.mT.contiguous().mT)
+    _agree(of_transposed, op, x, msg='a transposed layout in memory changes the result')
 
 # %% ../nbs/01_testing.ipynb #ed2a2274
-def _alone(f): return lambda t: torch.cat([f(s) for s in t.split(1)])
+def _one_by_one(f):
+    "The function of each sample alone."
+    def alone(x): return torch.cat([f(sample) for sample in x.split(1)])
+    return alone
 
-def _batch(op, x): _agree(_alone(op), op, x, msg='a sample alone differs from the same sample in a batch')
+def _treats_samples_alone(op, x):
+    _agree(_one_by_one(op), op, x, msg='a sample alone differs from the same sample in a batch')
 
-def _permutes(op, x):
-    i = x[0, :, 0].argsort()     # as good as any
-    _agree(lambda t: op(t[:, i]), lambda t: op(t)[:, i], x, msg='permuted tokens do not get the permuted update')
+def _commutes_with_permutations(op, x):
+    order = x[0, :, 0].argsort()     # as good as any
+    def permuted_before(t): return op(t[:, order])
+    def permuted_after(t): return op(t)[:, order]
+    _agree(permuted_before, permuted_after, x, msg='permuted tokens do not get the permuted update')
 
 # %% ../nbs/01_testing.ipynb #b8f09764
-def _slots(x):
-    "For each of more tokens than `x` has rows, the row it is a copy of `b N`; the last two rows have none."
+def _sources(x):
+    "For each of N > n copies the row of `x: b n d` that it is a copy of `b N`; the last two rows have none."
     b, n, _ = x.shape
-    return torch.randint(n - 2, (b, n + 4), generator=torch.Generator().manual_seed(2)).to(x.device)
+    generator = torch.Generator().manual_seed(2)
+    return torch.randint(n - 2, (b, n + 4), generator=generator).to(x.device)
 
-def _copied(t, slot): return t.take_along_dim(slot[..., None], 1)
+def _copied(rows, sources):
+    "Copies `b N d` of rows `b n d`."
+    return rows.take_along_dim(sources[..., None], 1)
 
-def _agree_copied(f, x, slot, rows={}, tokens={}):
-    "Rows with sizes, and what they bring, against tokens that are copies of them."
-    counts = F.one_hot(slot, x.shape[1]).sum(1).to(x)
-    weighted = lambda t: _copied(f(t, sizes=counts, **rows), slot)
-    _agree(weighted, lambda t: f(_copied(t, slot), **tokens), x, msg='a row of size s differs from s equal rows')
+def _agree_on_copies(f, x, sources, row_kwargs=None, copy_kwargs=None):
+    "Rows with sizes must give what tokens give that are copies of them; both with what they bring, by name."
+    sizes = F.one_hot(sources, x.shape[1]).sum(1).to(x)
+    def of_rows(t): return _copied(f(t, sizes=sizes, **(row_kwargs or {})), sources)
+    def of_copies(t): return f(_copied(t, sources), **(copy_kwargs or {}))
+    _agree(of_rows, of_copies, x, msg='a row of size s differs from s equal rows')
 
 # %% ../nbs/01_testing.ipynb #f730e2e1
-def _sizes(op, x):
-    ones, slot = x.new_ones(x.shape[:2]), _slots(x).sort(1).values
-    _agree(lambda t: op(t, sizes=ones), op, x, msg='sizes of one differ from no sizes')
+def _counts_by_sizes(op, x):
+    ones = x.new_ones(x.shape[:2])
+    in_order = _sources(x).sort(1).values
+    def with_ones(t): return op(t, sizes=ones)
+    def membership(t, **kwargs): return op.membership(t, **kwargs).mT
+    _agree(with_ones, op, x, msg='sizes of one differ from no sizes')
     with expect_fail(ValueError): op(x, sizes=ones[:, 1:])
-    _agree_copied(op, x, slot)
-    if op.membership(x) is not None: _agree_copied(lambda t, **by_name: op.membership(t, **by_name).mT, x, slot)
+    _agree_on_copies(op, x, in_order)
+    if op.membership(x) is not None: _agree_on_copies(membership, x, in_order)
 
 def _refuses_sizes(op, x):
     for f in (op, op.membership):
@@ -138,111 +180,139 @@ def _refuses_sizes(op, x):
         with expect_fail(ValueError, 'sizes'): f(x, sizes=x.new_ones(x.shape[:2]))
 
 # %% ../nbs/01_testing.ipynb #2fff41da
-def _merging(op, x, takes_sizes):
-    n, slot, rows, tokens = x.shape[1], _slots(x), {}, {}
-    brings = getattr(op, 'merge_kwargs', lambda t: {})(_copied(x, slot))
-    for name, (v, how) in brings.items():
-        v = v.expand(len(x), *v.shape)
-        if how == 'sum': rows[name], tokens[name] = F.one_hot(slot, n).to(v).mT @ v, v
-        else: rows[name], tokens[name] = v[:, :n], v[0, slot]
-    if takes_sizes or rows: _agree_copied(op, x, slot, rows, tokens)
+def _brought_by(op, x):
+    "What tokens bring to the operator: name → values, and how merging combines them."
+    if not hasattr(op, 'merge_kwargs'): return {}
+    return op.merge_kwargs(x)
+
+def _merges_what_tokens_bring(op, x, takes_sizes):
+    n = x.shape[1]
+    sources = _sources(x)
+    row_kwargs = {}
+    copy_kwargs = {}
+    for name, (values, how) in _brought_by(op, _copied(x, sources)).items():
+        values = values.expand(len(x), *values.shape)
+        if how == 'sum':
+            row_kwargs[name] = F.one_hot(sources, n).to(values).mT @ values
+            copy_kwargs[name] = values
+        else:                                           # copies of a row bring the same, and so does their mean
+            row_kwargs[name] = values[:, :n]
+            copy_kwargs[name] = values[0, sources]
+    if takes_sizes or row_kwargs: _agree_on_copies(op, x, sources, row_kwargs, copy_kwargs)
 
 # %% ../nbs/01_testing.ipynb #cf83051e
-def _padding(op, x, takes_sizes):
-    t, sizes, rows = x.clone().requires_grad_(), x.new_ones(x.shape[:2]), {}
-    sizes[1] = 0
+def _leaves_padding_out(op, x, takes_sizes):
+    brought = {}
     if not takes_sizes:
-        brings = getattr(op, 'merge_kwargs', lambda t: {})(x)
-        rows = {name: v.expand(len(x), *v.shape) for name, (v, _) in brings.items()}
-        if not rows: return
-    y = op(t, sizes=sizes, **rows)
+        for name, (values, _) in _brought_by(op, x).items(): brought[name] = values.expand(len(x), *values.shape)
+        if not brought: return
+    sizes = x.new_ones(x.shape[:2])
+    sizes[1] = 0                                        # a sample of padding only
+    tokens = x.clone().requires_grad_()
+    y = op(tokens, sizes=sizes, **brought)
     assert y.isfinite().all(), 'the update of a batch with a row of padding only is not finite'
     others = [0, 2]
     assert_close(y[others], op(x)[others], rtol=1e-9, atol=1e-9, msg='a row of padding only changes other samples')
-    y.backward(_noise(y))
-    for k, p in [('the tokens', t), *op.named_parameters()]:
-        finite = p.grad is None or p.grad.isfinite().all()
-        assert finite, f'a row of padding only brings a non-finite gradient to {k}'
+    y.backward(_noise_like(y))
+    for name, p in [('the tokens', tokens), *op.named_parameters()]:
+        if p.grad is None: continue
+        assert p.grad.isfinite().all(), f'a row of padding only brings a non-finite gradient to {name}'
 
 # %% ../nbs/01_testing.ipynb #55cd201e
-def _membership(op, x):
-    m, u = op.membership(x), op.bases()
-    if u is not None: assert_close(0*u, u.new_zeros(len(u), x.shape[2], u.shape[-1]), msg='finite bases h d p')
-    if m is None: return
-    assert_close(m, m.new_full((len(x), len(u), x.shape[1]), 0.5), atol=0.5 + 1e-6, msg='membership b h n in [0, 1]')
+def _has_memberships_and_bases(op, x):
+    membership = op.membership(x)
+    bases = op.bases()
+    b, n, d = x.shape
+    if bases is not None:
+        zeros = bases.new_zeros(len(bases), d, bases.shape[-1])
+        assert_close(0*bases, zeros, msg='finite bases h d p')
+    if membership is None: return
+    half = membership.new_full((b, len(bases), n), 0.5)
+    assert_close(membership, half, atol=0.5 + 1e-6, msg='membership b h n in [0, 1]')
 
 # %% ../nbs/01_testing.ipynb #09695c9e
-def _objective(op, x):
-    r = op.objective(x)
-    assert op.direction in ((0,) if r is None else (-1, 1)), f'direction is {op.direction}'
-    if r is None: return
-    _agree(_alone(op.objective), op.objective, x, msg='not one finite number for each sample:')
-    zero, small = op.objective(0*x), op.objective(0.01*x)
-    assert (zero.abs() <= 1e-9*r.abs().max()).all(), 'the objective of zero tokens is not zero'
-    assert small.max() > 0 and (small >= zero).all(), 'the objective of small tokens is negative: is its sign right?'
+def _has_an_objective(op, x):
+    rates = op.objective(x)
+    possible = (0,) if rates is None else (-1, 1)
+    assert op.direction in possible, f'direction is {op.direction}'
+    if rates is None: return
+    _agree(_one_by_one(op.objective), op.objective, x, msg='not one finite number for each sample:')
+    of_zeros = op.objective(0*x)
+    of_small = op.objective(0.01*x)
+    assert (of_zeros.abs() <= 1e-9*rates.abs().max()).all(), 'the objective of zero tokens is not zero'
+    grows = of_small.max() > 0 and (of_small >= of_zeros).all()
+    assert grows, 'the objective of small tokens is negative: is its sign right?'
     gradcheck(op.objective, x.clone().requires_grad_(), fast_mode=True, nondet_tol=1e-8)
 
 # %% ../nbs/01_testing.ipynb #5be3e61b
-def _without_biases(op):
-    for k, p in op.named_parameters():
-        if k.endswith('bias'): p.data.zero_()
-    return op
+def _clear_biases(op):
+    for name, p in op.named_parameters():
+        if name.endswith('bias'): p.data.zero_()
 
-def _tied(op):
-    "Orthonormal codes and, if `qkv` and `proj` are two maps, the transposed map behind them; no biases."
-    if not hasattr(_without_biases(op), 'qkv'): return op
-    codes = nn.init.orthogonal_(op.qkv.weight, generator=torch.Generator(op.qkv.weight.device).manual_seed(0))
-    if getattr(op, 'proj', None) is not None: op.proj.weight.data = codes.data.mT.clone()
-    return op
+def _tie_maps(op):
+    "Make codes orthonormal and, if `qkv` and `proj` are two maps, `proj` the transposed one; no biases."
+    _clear_biases(op)
+    if not hasattr(op, 'qkv'): return
+    generator = torch.Generator(op.qkv.weight.device).manual_seed(0)
+    nn.init.orthogonal_(op.qkv.weight, generator=generator)
+    if getattr(op, 'proj', None) is not None: op.proj.weight.data = op.qkv.weight.data.mT.clone()
 
 # %% ../nbs/01_testing.ipynb #7c2c05de
-def _change(op, x):
+def _change_along_step(op, x, step=1e-3):
     "Relative change of the objective along a small step that keeps the tokens' size, over the length of the step."
-    y, before = op(x), op.objective(x).sum()
-    z = x + 1e-3*x.norm()*y/y.norm()
-    after = op.objective(z*x.norm()/z.norm()).sum()
-    return ((after - before)/before.abs()).item()/1e-3
+    update = op(x)
+    before = op.objective(x).sum()
+    moved = x + step*x.norm()*update/update.norm()
+    after = op.objective(moved*x.norm()/moved.norm()).sum()
+    return ((after - before)/before.abs()).item()/step
 
-def _direction(op, x):
-    op, t = _tied(op), _noise(x.new_empty(24, *x.shape[1:]))
-    clearest = max((_change(op, s*t) for s in (0.1, 1.)), key=abs)
-    assert abs(clearest) < 0.05 or clearest*op.direction > 0, \
-        f'direction is {op.direction}, but the steps go the other way (relative change {clearest:.2f} times the step)'
+def _steps_in_its_direction(op, x):
+    _tie_maps(op)
+    tokens = _noise_like(x.new_empty(24, *x.shape[1:]))
+    changes = [_change_along_step(op, scale*tokens) for scale in (0.1, 1.)]
+    clearest = max(changes, key=abs)
+    right = abs(clearest) < 0.05 or clearest*op.direction > 0
+    assert right, (f'direction is {op.direction}, but the steps go the other way '
+                   f'(relative change {clearest:.2f} times the step)')
 
 # %% ../nbs/01_testing.ipynb #f9b2bdb7
-def _relative(a, b):
-    "Relative error of `a` against `b` in the Frobenius norm."
-    return ((a.double() - b.double()).norm()/b.double().norm().clamp_min(1e-30)).item()
+def _relative_error(actual, expected):
+    "Relative error in the Frobenius norm."
+    error = (actual.double() - expected.double()).norm()
+    return (error/expected.double().norm().clamp_min(1e-30)).item()
 
-def _seeds(op, x):
-    first, drawn = op(x), [m for m in op.modules() if hasattr(m, 'seed')]
-    for m in drawn: m.seed += 1
-    assert not drawn or _relative(op(x), first) > 1e-6, 'two seeds give the same update'
-    for m in drawn: m.seed -= 1
+def _draws_by_its_seed(op, x):
+    first = op(x)
+    drawing = [m for m in op.modules() if hasattr(m, 'seed')]
+    for m in drawing: m.seed += 1
+    if drawing: assert _relative_error(op(x), first) > 1e-6, 'two seeds give the same update'
+    for m in drawing: m.seed -= 1
     assert torch.equal(op(x), first), 'after another seed was used, the same seed gives another update'
 
 # %% ../nbs/01_testing.ipynb #e5c83c24
-def _every_scale(op, x):
-    whole, rest = _without_biases(op)(x), op(1e-6*x)/1e-6
-    most = 5e-3*(whole.norm() + rest.norm())
-    for dtype, t in product((torch.float64, torch.float32), (1e-6, 1e-8, 1e3, 1e6, 1e-10, 1e-14, 1e-18)):
-        z, where = (t*x).to(dtype).requires_grad_(), f'at scale {t:.0e} in {dtype}'
-        y = op.to(dtype)(z)
+def _works_at_every_scale(op, x):
+    _clear_biases(op)
+    small = op(1e-6*x)/1e-6                              # the update of small tokens, over their scale
+    allowed = 5e-3*(op(x).norm() + small.norm())
+    for dtype, scale in product((torch.float64, torch.float32), (1e-6, 1e-8, 1e3, 1e6, 1e-10, 1e-14, 1e-18)):
+        where = f'at scale {scale:.0e} in {dtype}'
+        tokens = (scale*x).to(dtype).requires_grad_()
+        y = op.to(dtype)(tokens)
         assert y.isfinite().all(), f'the update is not finite {where}'
-        assert not 1e-9 < t < 1 or (y/t - rest).norm() <= most, f'the update is not that of small tokens {where}'
-        with sdpa_kernel(SDPBackend.MATH): g, = torch.autograd.grad(op(z).sum(), z)
-        assert g.isfinite().all(), f'the gradient is not finite {where}'
+        if 1e-9 < scale < 1: assert (y/scale - small).norm() <= allowed, f'the update is not that of small tokens {where}'
+        with sdpa_kernel(SDPBackend.MATH): grad, = torch.autograd.grad(op(tokens).sum(), tokens)
+        assert grad.isfinite().all(), f'the gradient is not finite {where}'
 
 # %% ../nbs/01_testing.ipynb #d1a5d25d
-def _gradients(op, x):
-    kinds = {'ordinary tokens': x, 'one token': x[:, :1], 'some zero rows': x*(x[..., :1] > 0),
+def _has_finite_gradients(op, x):
+    cases = {'ordinary tokens': x, 'one token': x[:, :1], 'some zero rows': x*(x[..., :1] > 0),
              'equal rows': x[:, :1].expand_as(x), 'zero tokens': 0*x}
-    for kind, t in kinds.items():
-        t = t.clone().requires_grad_()
-        y = op(t)
-        y.backward(_noise(y))
-        for k, p in [('the tokens', t), *op.named_parameters()]:
-            assert p.grad is not None and p.grad.isfinite().all(), f'no finite gradient reaches {k} on {kind}'
+    for case, tokens in cases.items():
+        tokens = tokens.clone().requires_grad_()
+        y = op(tokens)
+        y.backward(_noise_like(y))
+        for name, p in [('the tokens', tokens), *op.named_parameters()]:
+            assert p.grad is not None and p.grad.isfinite().all(), f'no finite gradient reaches {name} on {case}'
 
 # %% ../nbs/01_testing.ipynb #f231a6ca
 class _WithAdapter(nn.Module):
@@ -251,39 +321,41 @@ class _WithAdapter(nn.Module):
         super().__init__()
         self.base = base
         self.adapter = nn.Linear(base.in_features, base.out_features, bias=False).to(base.weight)
-        self.adapter.weight.data = 0.1*_noise(base.weight)
+        self.adapter.weight.data = 0.1*_noise_like(base.weight)
+
     def forward(self, x): return self.base(x) + self.adapter(x)
 
-def _maps(op, x):
-    merged, maps = copy.deepcopy(op), {name: m for name, m in op.named_modules() if type(m) is nn.Linear}
-    for name, m in maps.items():
-        op.set_submodule(name, _WithAdapter(m))
-        merged.get_submodule(name).weight.data += op.get_submodule(name).adapter.weight.data
+def _calls_its_maps(op, x):
+    merged = copy.deepcopy(op)
+    maps = {name: m for name, m in op.named_modules() if type(m) is nn.Linear}
     if not maps: return
+    for name, linear in maps.items():
+        adapted = _WithAdapter(linear)
+        op.set_submodule(name, adapted)
+        merged.get_submodule(name).weight.data += adapted.adapter.weight.data
     _agree(op, merged, x, msg='a map with an adapter differs from the map they add up to')
-    for look in ('bases', 'membership', 'objective'):
-        given = () if look == 'bases' else (x,)
-        found, expected = getattr(op, look)(*given), getattr(merged, look)(*given)
-        if expected is None: continue
-        assert_close(found, expected, rtol=1e-9, atol=1e-9, msg=f'{look} with an adapter')
+    seen = {'bases': (op.bases(), merged.bases()), 'membership': (op.membership(x), merged.membership(x)),
+            'objective': (op.objective(x), merged.objective(x))}
+    for name, (adapted, expected) in seen.items():
+        if expected is not None: assert_close(adapted, expected, rtol=1e-9, atol=1e-9, msg=f'{name} with an adapter')
     y = op(x)
-    y.backward(_noise(y))
+    y.backward(_noise_like(y))
     for name in maps:
-        slope = op.get_submodule(name).adapter.weight.grad
-        assert slope is not None and slope.any(), f'the adapter beside {name} gets no gradient'
+        grad = op.get_submodule(name).adapter.weight.grad
+        assert grad is not None and grad.any(), f'the adapter beside {name} gets no gradient'
 
 # %% ../nbs/01_testing.ipynb #f5aaceb6
-def _derivative(op, x):
+def _has_true_derivatives(op, x):
     params = dict(op.named_parameters())
-    f = lambda t, *values: functional_call(op, dict(zip(params, values)), (t,))
-    inputs, how = [t.detach().requires_grad_() for t in (x, *params.values())], dict(fast_mode=True, nondet_tol=1e-8)
-    gradcheck(f, inputs, check_forward_ad=True, check_batched_grad=True, **how)
-    gradgradcheck(f, inputs, check_fwd_over_rev=True, **how)
+    def f(tokens, *values): return functional_call(op, dict(zip(params, values)), (tokens,))
+    inputs = [t.detach().requires_grad_() for t in (x, *params.values())]
+    gradcheck(f, inputs, check_forward_ad=True, check_batched_grad=True, fast_mode=True, nondet_tol=1e-8)
+    gradgradcheck(f, inputs, check_fwd_over_rev=True, fast_mode=True, nondet_tol=1e-8)
 
 # %% ../nbs/01_testing.ipynb #2b5a6451
-def _state(op, x, fresh):
+def _is_saved_whole(op, x, fresh):
     other = copy.deepcopy(op) if fresh is None else fresh().to(x).eval()
-    for t in other.state_dict().values(): t.copy_(_noise(t))
+    for t in other.state_dict().values(): t.copy_(_noise_like(t))
     other.load_state_dict(op.state_dict())
     assert torch.equal(other(x), op(x)), 'a second instance with the same state dict gives another update'
 
@@ -293,50 +365,80 @@ def _compiles(op, x):
     _agree(torch.compile(op, backend='aot_eager', fullgraph=True), op, x, msg='compiled')
 
 # %% ../nbs/01_testing.ipynb #26d65ae7
-def _judge(op, t, y):
-    "The update `y` of tokens `t` in few bits: near that of float64 by the same numbers, with a finite gradient."
-    y.float().square().sum().backward()
-    assert t.grad.isfinite().all(), 'a non-finite gradient'
-    err = _relative(y, op.double()(t.double()))
-    assert err <= 0.05, f'relative error {err:.2g}'
+def _assert_near_float64(op, tokens, update):
+    "The update in few bits must be near that of float64 by the same numbers, and bring a finite gradient."
+    update.float().square().sum().backward()
+    assert tokens.grad.isfinite().all(), 'a non-finite gradient'
+    error = _relative_error(update, op.double()(tokens.double()))
+    assert error <= 0.05, f'relative error {error:.2g}'
 
-def _autocast(op, x):
-    t = x.float().requires_grad_()
-    with torch.autocast(x.device.type, dtype=torch.bfloat16): y = op.float()(t)
-    _judge(op, t, y)
+def _is_exact_under_autocast(op, x):
+    tokens = x.float().requires_grad_()
+    with torch.autocast(x.device.type, dtype=torch.bfloat16): update = op.float()(tokens)
+    _assert_near_float64(op, tokens, update)
 
-def _half(op, x):
-    t = x.bfloat16().requires_grad_()
-    y = op.bfloat16()(t)
-    assert y.dtype == t.dtype, f'update in {y.dtype} for tokens in {t.dtype}'
-    _judge(op, t, y)
+def _is_exact_in_half_precision(op, x):
+    tokens = x.bfloat16().requires_grad_()
+    update = op.bfloat16()(tokens)
+    assert update.dtype == tokens.dtype, f'update in {update.dtype} for tokens in {tokens.dtype}'
+    _assert_near_float64(op, tokens, update)
 
 # %% ../nbs/01_testing.ipynb #176cd411
-class _RoundsLinearMaps(TorchFunctionMode):
-    "Autocast for linear maps and fused attention alone."
+class _AutocastLinearMaps(TorchFunctionMode):
+    "Autocast for linear maps, fused attention and products of two types alone."
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        kinds = {t.dtype: t.device.type for t in args if isinstance(t, Tensor) and t.is_floating_point()}
-        rounds = func in (F.linear, F.scaled_dot_product_attention) or len(kinds) != 1
-        off = nullcontext() if rounds else torch.autocast(*kinds.values(), enabled=False)
-        with off: return func(*args, **(kwargs or {}))
+        tensors = [t for t in args if isinstance(t, Tensor) and t.is_floating_point()]
+        one_dtype = len({t.dtype for t in tensors}) == 1
+        autocasts = not one_dtype or func in (F.linear, F.scaled_dot_product_attention)
+        context = nullcontext() if autocasts else torch.autocast(tensors[0].device.type, enabled=False)
+        with context: return func(*args, **(kwargs or {}))
 
-def _statistics(op, x):
-    if any(p.ndim == 2 and not k.endswith('weight') for k, p in op.named_parameters()): return   # matrices of its own
-    op, t = op.float(), 3*x.float()
+def _keeps_autocast_from_statistics(op, x):
+    own_matrices = [name for name, p in op.named_parameters() if p.ndim == 2 and not name.endswith('weight')]
+    if own_matrices: return                              # they are no linear maps, and autocast rounds them
+    op = op.float()
+    tokens = 3*x.float()
     with torch.no_grad(), torch.autocast(x.device.type, dtype=torch.bfloat16):
-        y = op(t)
-        with _RoundsLinearMaps(): z = op(t)
-    assert _relative(y, z) <= 1e-4, 'autocast rounds more than the linear maps'
+        update = op(tokens)
+        with _AutocastLinearMaps(): expected = op(tokens)
+    assert _relative_error(update, expected) <= 1e-4, 'autocast rounds more than the linear maps'
 
 # %% ../nbs/01_testing.ipynb #c967f3ef
-def _wrong_input(op, x):
-    for bad in (F.pad(x, (0, 1)), x[..., :-1], x[0], x[None], x[:, :0]):
+def _refuses_wrong_input(op, x):
+    wider = F.pad(x, (0, 1))
+    narrower = x[..., :-1]
+    no_tokens = x[:, :0]
+    for bad in (wider, narrower, no_tokens, x[0], x[None]):
         with expect_fail(ValueError): op(bad)
     for bad, kind in ((x.cpu().numpy(), 'ndarray'), (x.long(), 'int64'), (x*1j, 'complex')):
         with expect_fail(ValueError, kind): op(bad)
     with expect_fail(TypeError): op(x, None)
     assert torch.equal(op(x, attn_mask=None), op(x)), 'attn_mask=None changes the update'
     with expect_fail(ValueError, 'mask'): op(x, attn_mask=x[0] @ x[0].mT)
+
+# %% ../nbs/01_testing.ipynb #4ca42582
+def _clauses(op, permutes, takes_sizes, fresh, derivative, compile):
+    "The clauses that apply, by name, in the order in which they are tested."
+    clauses = {'shape and dtype': _keeps_shape_and_dtype, 'determinism': _is_deterministic, 'batch': _treats_samples_alone}
+    if permutes: clauses['permutation'] = _commutes_with_permutations
+    clauses['membership'] = _has_memberships_and_bases
+    clauses['sizes'] = _counts_by_sizes if takes_sizes else _refuses_sizes
+    clauses['merging'] = partial(_merges_what_tokens_bring, takes_sizes=takes_sizes)
+    clauses['padding'] = partial(_leaves_padding_out, takes_sizes=takes_sizes)
+    clauses['objective'] = _has_an_objective
+    if op.direction != 0: clauses['direction'] = _steps_in_its_direction
+    clauses['seeds'] = _draws_by_its_seed
+    clauses['scales'] = _works_at_every_scale
+    clauses['gradients'] = _has_finite_gradients
+    clauses['maps'] = _calls_its_maps
+    if derivative: clauses['derivative'] = _has_true_derivatives
+    clauses['state dict'] = partial(_is_saved_whole, fresh=fresh)
+    clauses['autocast'] = _is_exact_under_autocast
+    clauses['half precision'] = _is_exact_in_half_precision
+    clauses['statistics'] = _keeps_autocast_from_statistics
+    if compile: clauses['compile'] = _compiles
+    clauses['wrong input'] = _refuses_wrong_input
+    return clauses
 
 # %% ../nbs/01_testing.ipynb #a2731dac
 def check_operator(
@@ -351,18 +453,10 @@ def check_operator(
 ):
     "Raise `AssertionError`, naming the clause, unless `op` keeps the contract of an operator."
     device = next((p.device for p in op.parameters()), 'cpu')
-    x = _noise(torch.empty(3, 17, dim, dtype=torch.float64, device=device))     # 17: nothing divides by luck
-    clauses = {
-        'shape and dtype': _shape, 'determinism': _repeats, 'batch': _batch, 'permutation': permutes and _permutes,
-        'membership': _membership, 'sizes': _sizes if takes_sizes else _refuses_sizes,
-        'merging': partial(_merging, takes_sizes=takes_sizes),
-        'padding': partial(_padding, takes_sizes=takes_sizes),
-        'objective': _objective, 'direction': op.direction and _direction,
-        'seeds': _seeds, 'scales': _every_scale, 'gradients': _gradients, 'maps': _maps,
-        'derivative': derivative and _derivative,
-        'state dict': partial(_state, fresh=fresh), 'autocast': _autocast, 'half precision': _half,
-        'statistics': _statistics, 'compile': compile and _compiles, 'wrong input': _wrong_input}
-    for name, clause in clauses.items():
-        try: clause and clause(copy.deepcopy(op).double().eval(), x)
+    x = _noise_like(torch.empty(3, 17, dim, dtype=torch.float64, device=device))     # 17: nothing divides by luck
+    for name, clause in _clauses(op, permutes, takes_sizes, fresh, derivative, compile).items():
+        own_copy = copy.deepcopy(op).double().eval()
+        try: clause(own_copy, x)
         except Exception as e:
-            raise AssertionError(f'{type(op).__name__} breaks the contract of an operator, clause "{name}": {e}') from e
+            broken = f'{type(op).__name__} breaks the contract of an operator, clause "{name}"'
+            raise AssertionError(f'{broken}: {e}') from e

@@ -6,12 +6,13 @@
 __all__ = ['sketch', 'cholesky_basis', 'ridge_solve', 'ridge_project', 'projector']
 
 # %% ../../nbs/14_basis.ipynb #da171e38
+from typing import NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from ..checks import check_tensors, is_int, require, UserError
 from ..forms import Unfit
-from ..checks import check_tensors, is_int, require
-from ..numerics import differentiated, mix64, no_autocast, plain_grad, shift_right, splitmix64, widen
+from ..numerics import accumulation_dtype, differentiated, mix64, no_autocast, plain_grad, shift_right, splitmix64, widen
 
 # %% ../../nbs/14_basis.ipynb #83fda611
 def sketch(
@@ -22,11 +23,13 @@ def sketch(
     dtype:torch.dtype=torch.float32, # type of the result, drawn in float64
 )->Tensor:                           # Ω `n r`, standard normal
     "Gaussian sketch whose entry (i, j) depends on (seed, i, j) only, so that any number of tokens fits."
-    if n < 0 or r < 1: raise ValueError(f'a sketch needs n ≥ 0 rows and r ≥ 1 columns, got n={n}, r={r}')
+    if n < 0 or r < 1: raise UserError(f'a sketch needs n ≥ 0 rows and r ≥ 1 columns, got n={n}, r={r}')
     require(is_int(seed), 'seed', seed, 'a whole number')
-    row, col = (torch.arange(k, dtype=torch.int64, device='cpu') for k in (n, r))
+    row = torch.arange(n, dtype=torch.int64, device='cpu')
+    column = torch.arange(r, dtype=torch.int64, device='cpu')
     key = mix64(torch.tensor(seed + 1, dtype=torch.int64, device='cpu'))
-    bits = splitmix64(mix64(key ^ row + 1)[:, None], col)
+    row_seed = mix64(key ^ (row + 1))
+    bits = splitmix64(row_seed[:, None], column)
     uniform = (shift_right(bits, 11).double() + 0.5) / 2**53
     return torch.special.ndtri(uniform).to(device=device, dtype=dtype)
 
@@ -35,6 +38,7 @@ _sketches = {}              # Ω by (columns, seed, device, type), the oldest fi
 _most_sketches = 256
 _most_bytes = 2**28         # of all that are kept
 _most_bytes_each = 2**26
+_step = 256                 # rows by which a sketch grows
 
 def _keep(key, rows):
     "Keep a sketch, and as many of the newest others as there is room for."
@@ -43,7 +47,8 @@ def _keep(key, rows):
     _sketches[key] = rows
     if torch.compiler.is_compiling(): return                # room is made by the next call that isn't traced
     while len(_sketches) > _most_sketches or sum(kept.nbytes for kept in _sketches.values()) > _most_bytes:
-        del _sketches[next(iter(_sketches))]
+        oldest = next(iter(_sketches))
+        del _sketches[oldest]
 
 def cached_sketch(
     n:int,                           # rows (tokens), ≥ 0
@@ -54,9 +59,11 @@ def cached_sketch(
 )->Tensor:                           # Ω `n r`, a view: don't write to it
     "The same Ω as a sketch, drawn once per (r, seed, device, dtype) and grown in steps of 256 rows."
     key = (r, seed, device, dtype)
-    rows = None if torch.jit.is_tracing() else _sketches.get(key) # a trace draws Ω itself: each has the same graph
+    rows = None
+    if not torch.jit.is_tracing(): rows = _sketches.get(key)    # a trace draws Ω itself: each has the same graph
     if rows is None or len(rows) < n:
-        with torch.inference_mode(False): rows = sketch(-(-max(n, 1) // 256) * 256, r, seed, device, dtype)
+        steps = -(-max(n, 1) // _step)
+        with torch.inference_mode(False): rows = sketch(steps*_step, r, seed, device, dtype)
         if type(rows) is Tensor and not torch._C._are_functorch_transforms_active(): _keep(key, rows)
     return rows[:n]
 
@@ -72,8 +79,8 @@ def pooled_sketch(
     require((counts >= 0).all() and (counts == sizes).all(), 'sizes', sizes, 'whole numbers ≥ 0')
     ends = counts.cumsum(-1)
     rows = cached_sketch(int(ends.max()), r, seed, sizes.device, torch.float64)
-    total = torch.cat([rows.new_zeros(1, r), rows.cumsum(0)])
-    return (total[ends] - total[ends - counts]).to(dtype)
+    running_sum = torch.cat([rows.new_zeros(1, r), rows.cumsum(0)])
+    return (running_sum[ends] - running_sum[ends - counts]).to(dtype)
 
 # %% ../../nbs/14_basis.ipynb #91852c62
 next_to_nothing = 1e-24   # squared length below which a column counts as zero (F.normalize's 1e-12, squared)
@@ -106,8 +113,8 @@ def cholesky_basis(
     with no_autocast(Y):
         Y = widen(Y)
         Y = Y / Y.norm(dim=-2, keepdim=True).clamp_min(next_to_nothing**0.5)
-        G = gram(Y) + eps * torch.eye(Y.shape[-1], dtype=Y.dtype, device=Y.device)
-        L, info = torch.linalg.cholesky_ex(G)
+        identity = torch.eye(Y.shape[-1], dtype=Y.dtype, device=Y.device)
+        L, info = torch.linalg.cholesky_ex(gram(Y) + eps * identity)
         if info.any():
             raise ValueError(f'the Gram matrix of the sketch is not positive definite with eps={eps}: '
                              'non-finite input, or dependent columns and too small a ridge')
@@ -121,7 +128,8 @@ def ridge_gram(
     "YᵀY + ε·diag(YᵀY) in the type of the sketch; a column of next to nothing counts as tiny."
     require(eps >= 0, 'eps', eps, 'a ridge ≥ 0')
     M = gram(Y)
-    return M + eps * torch.diag_embed(M.diagonal(dim1=-2, dim2=-1).clamp_min(next_to_nothing))
+    squared_lengths = M.diagonal(dim1=-2, dim2=-1).clamp_min(next_to_nothing)
+    return M + eps * torch.diag_embed(squared_lengths)
 
 # %% ../../nbs/14_basis.ipynb #809d171a
 def ridge_solve(
@@ -132,7 +140,8 @@ def ridge_solve(
     "(YᵀY + ε·diag(YᵀY))⁻¹ B in the type of the sketch, without autocast."
     with no_autocast(Y):
         Y = widen(Y)
-        return torch.linalg.solve_ex(ridge_gram(Y, eps), B.to(Y.dtype))[0]
+        V, _ = torch.linalg.solve_ex(ridge_gram(Y, eps), B.to(Y.dtype))
+        return V
 
 # %% ../../nbs/14_basis.ipynb #bd00e4a7
 def project_rows(
@@ -143,7 +152,8 @@ def project_rows(
     "QQᵀ applied to every token, with products in the type of the sketch."
     with no_autocast(Y):
         Z = Z.to(Y.dtype)
-        if Z.shape[-2] < Z.shape[-1]: return ridge_solve(Y, (Z @ Y).mT, eps).mT @ Y.mT
+        n, d = Z.shape[-2:]
+        if n < d: return ridge_solve(Y, (Z @ Y).mT, eps).mT @ Y.mT
         return (Z @ Y) @ ridge_solve(Y, Y.mT, eps)
 
 # %% ../../nbs/14_basis.ipynb #2fc27083
@@ -155,7 +165,7 @@ def ridge_project(
     "QQᵀX = Y(YᵀY + ε·diag(YᵀY))⁻¹YᵀX without forming Q (ECA A.3 and B.1)."
     check_tensors(Y=Y, X=X)
     require(Y.shape[-2] == X.shape[-2], 'shapes', (Y.shape, X.shape), 'equally many rows in Y and X')
-    wide = torch.promote_types(widen(Y[:0]).dtype, X.dtype)
+    wide = torch.promote_types(accumulation_dtype(Y), X.dtype)
     return project_rows(X.mT, Y.to(wide), eps).mT.to(X.dtype)
 
 def projector(
@@ -163,20 +173,26 @@ def projector(
     eps:float=1e-2,  # ridge ε ≥ 0
 )->Tensor:           # QQᵀ `... d d`, float32 or better
     "QQᵀ = Y(YᵀY + ε·diag(YᵀY))⁻¹Yᵀ as a matrix."
-    with no_autocast(Y): return widen(Y) @ ridge_solve(Y, Y.mT, eps)
+    with no_autocast(Y):
+        Y = widen(Y)
+        return Y @ ridge_solve(Y, Y.mT, eps)
 
 # %% ../../nbs/14_basis.ipynb #3cc0de1b
-def _factored(Y, eps):
-    "Q with QQᵀ = Y(YᵀY + εD)⁻¹Yᵀ, and the Cholesky factor L"
+class RidgeFactors(NamedTuple):
+    "Factors of the ridge projector of a sketch."
+    Q:Tensor  # YL⁻ᵀ `... d r`: QQᵀ = Y(YᵀY + εD)⁻¹Yᵀ
+    L:Tensor  # Cholesky factor of YᵀY + εD `... r r`
+
+def _ridge_factors(Y, eps):
     L, info = torch.linalg.cholesky_ex(ridge_gram(Y, eps))
     if info.any(): raise Unfit('the Gram matrix of the sketch is not positive definite')
-    return torch.linalg.solve_triangular(L.mT, Y, upper=True, left=False), L
+    return RidgeFactors(torch.linalg.solve_triangular(L.mT, Y, upper=True, left=False), L)
 
 class _RidgeBasis(Function):
     "Q of a sketch, its gradient by hand."
     @staticmethod
     def forward(ctx, Y, eps):
-        Q, L = _factored(Y, eps)
+        Q, L = _ridge_factors(Y, eps)
         ctx.save_for_backward(Y, Q, L)
         ctx.eps = eps
         return Q
@@ -184,9 +200,13 @@ class _RidgeBasis(Function):
     @staticmethod
     def backward(ctx, g):
         Y, Q, L = ctx.saved_tensors
-        if differentiated(g): return *plain_grad(lambda Y: _factored(Y, ctx.eps)[0], (Y,), g), None
-        T = (g.mT @ Q).tril()
-        E = torch.linalg.solve_triangular(L, T + T.tril(-1).mT, upper=False, left=False)
+        if differentiated(g):
+            def plain(Y): return _ridge_factors(Y, ctx.eps).Q
+            dY, = plain_grad(plain, (Y,), g)
+            return dY, None
+        lower = (g.mT @ Q).tril()
+        T = lower + lower.tril(-1).mT
+        E = torch.linalg.solve_triangular(L, T, upper=False, left=False)
         E = torch.linalg.solve_triangular(L.mT, E, upper=True)
         E.diagonal(dim1=-2, dim2=-1).mul_(1 + ctx.eps)
         return torch.linalg.solve_triangular(L, g, upper=False, left=False) - Y @ E, None
