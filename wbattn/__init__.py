@@ -6,16 +6,45 @@
 __all__ = []
 
 # %% ../nbs/99_face.ipynb #daf46c8e
-import ast, sys
+import sys
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
-from pkgutil import get_data, iter_modules
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 # %% ../nbs/99_face.ipynb #7253371c
 __version__ = "0.2.0"
 
+_public_names = {      # module below wbattn → the names that can be imported from wbattn itself
+    'rates': ['coding_rate', 'correlated_line', 'effective_rank', 'partition_rate', 'rate_reduction',
+        'spectrum_cdf', 'subspace_rate', 'union_of_subspaces', 'variational_rate'],
+    'testing': ['assert_close', 'assert_same_op', 'check_operator', 'expect_fail'],
+    'forms': ['use'],
+    'ops.redunet': ['ReduLayer', 'ReduNet', 'compression_operators', 'expansion_operator'],
+    'ops.tssa': ['TSSA', 'token_statistics_attention', 'tssa_membership'],
+    'ops.causal': ['CausalTSSA', 'causal_token_statistics_attention'],
+    'ops.basis': ['cholesky_basis', 'ridge_project', 'sketch'],
+    'ops.eca': ['Compress', 'ECAttention', 'Expand', 'compress', 'eca_membership', 'expand'],
+    'ops.dmsa': ['DMSA', 'soft_threshold'],
+    'ops.attention': ['SoftmaxAttention', 'XCA'],
+    'ops.crate': ['ISTA', 'MSSA', 'ODL', 'subspace_attention'],
+    'ops.cbsa': ['CBSA'],
+    'models': ['create', 'list_models', 'load_model', 'save_model'],
+    'losses': ['CodingRateLoss', 'RateReductionLoss', 'SimDINOLoss'],
+    'models.maps': ['Operator2d'],
+    'models.merging': ['MergePlan', 'TokenMerger', 'bipartite_plan', 'window_plan'],
+    'data': ['cifar_dls', 'digits_dls', 'folder_dls', 'get_dls', 'imagenet_dls', 'listops_dls',
+        'scenes_dls', 'text_dls'],
+    'train.learner': ['wb_learner'],
+    'look': ['ablate', 'cls_attention_maps', 'explain', 'layer_rates', 'layer_spectra', 'membership_maps',
+        'step_sizes', 'subspace_coherence', 'without_attention'],
+    'run': ['wbattn_bench', 'wbattn_eval', 'wbattn_experiment', 'wbattn_explain', 'wbattn_generate',
+        'wbattn_predict', 'wbattn_train'],
+    'run.predict': ['generate'],
+}
+
+# %% ../nbs/99_face.ipynb #3c4740ef
 if TYPE_CHECKING:
     from wbattn.rates import (coding_rate, correlated_line, effective_rank, partition_rate, rate_reduction,
         spectrum_cdf, subspace_rate, union_of_subspaces, variational_rate)
@@ -44,38 +73,43 @@ if TYPE_CHECKING:
     from wbattn.run.predict import generate
 
 # %% ../nbs/99_face.ipynb #15398659
-def _read_homes(
-    source:bytes,  # of this module
-)->dict:           # name -> module below wbattn
-    "Where each name of the face lives, as the imports above say it."
-    block = next(n for n in ast.parse(source).body if isinstance(n, ast.If))
-    return {name.name: line.module.removeprefix('wbattn.') for line in block.body for name in line.names}
+def _module_of(name):
+    "The module below wbattn where a public name lives; None for any other name"
+    for module, names in _public_names.items():
+        if name in names: return module
+    return None
 
-_homes = _read_homes(get_data('wbattn', '__init__.py'))
-_floors = {m.name for m in iter_modules(import_module('wbattn').__path__) if m.name[0] != '_'}
+def _submodules():
+    "Folders and modules of the package"
+    return [module.name for module in iter_modules(import_module('wbattn').__path__) if module.name[0] != '_']
 
 def __getattr__(name):
-    "A name of the face, or a module, loaded at first use."
-    if name in _floors: return import_module(f'wbattn.{name}')
-    if name not in _homes: raise AttributeError(f'module wbattn has no attribute {name!r}')
-    value = globals()[name] = getattr(import_module(f'wbattn.{_homes[name]}'), name)
+    "A public name, or a module of the package, imported when it is first asked for."
+    module = _module_of(name)
+    if module is not None: value = getattr(import_module(f'wbattn.{module}'), name)
+    elif name in _submodules(): value = import_module(f'wbattn.{name}')
+    else: raise AttributeError(f'module wbattn has no attribute {name!r}')
+    globals()[name] = value         # from now on Python finds it here
     return value
 
-def __dir__(): return sorted({*globals(), *_homes, *_floors})
+def __dir__():
+    names = {*globals(), *_submodules()}
+    for public in _public_names.values(): names.update(public)
+    return sorted(names)
 
 # %% ../nbs/99_face.ipynb #99aa0002
 class _RegisterWithTimm(MetaPathFinder):
-    "Asked for timm, Python's import system gets it from where it is, with our models registered behind it."
+    "Notices that timm is being imported, and registers our models behind it; Python finds timm as usual."
     def find_spec(self, name, path=None, target=None):
         if name != 'timm': return None
-        sys.meta_path.remove(self)                       # once is enough, and the next line asks the others
+        sys.meta_path.remove(self)                 # once is enough, and the next line asks the other finders
         spec = find_spec(name)
-        if spec is None: return None
-        load_timm = spec.loader.exec_module
-        def load_and_register(module):
-            load_timm(module)
+        if spec is None: return None               # timm isn't installed
+        exec_timm = spec.loader.exec_module
+        def exec_timm_and_register(module):
+            exec_timm(module)
             import_module('wbattn.models')
-        spec.loader.exec_module = load_and_register
+        spec.loader.exec_module = exec_timm_and_register
         return spec
 
 if 'timm' in sys.modules: import_module('wbattn.models')

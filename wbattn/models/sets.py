@@ -8,6 +8,7 @@ __all__ = ['set_models', 'WhiteBoxSets']
 # %% ../../nbs/33c_sets.ipynb #6deb1aa9
 from typing import Callable
 import torch
+from fastcore.basics import patch
 from torch import Tensor, nn
 from ..checks import check_tokens
 from .layers import Block, TimmModel, grid_kwargs
@@ -35,16 +36,18 @@ class WhiteBoxSets(TimmModel):
         if attn == 'cbsa': kwargs.setdefault('side', 2)
         self.token_embed = nn.Linear(in_features, embed_dim)
         self.cls_token = nn.Parameter(nn.init.trunc_normal_(torch.empty(1, 1, embed_dim), std=.02))
-        self.block_factory = BlockFactory(attn, mlp, embed_dim, num_heads, kwargs)       # `init_weights` makes them anew
-        self.blocks = nn.ModuleList([Block(embed_dim, **self.block_factory.halves(i)) for i in range(depth)])
+        self.block_factory = BlockFactory(attn, mlp, embed_dim, num_heads, kwargs)
+        blocks = [Block(embed_dim, **self.block_factory.halves(index)) for index in range(depth)]
+        self.blocks = nn.ModuleList(blocks)
         self.norm = nn.LayerNorm(embed_dim, eps=1e-6)
         self.head = self._make_head(num_classes)
+
+    def _make_head(self, num_classes):
+        return nn.Linear(self.embed_dim, num_classes) if num_classes else nn.Identity()
 
     def _init_parameters(self):
         super()._init_parameters()
         nn.init.trunc_normal_(self.cls_token, std=.02)
-
-    def _make_head(self, num_classes): return nn.Linear(self.embed_dim, num_classes) if num_classes else nn.Identity()
 
     def forward_features(self,
         x:Tensor, # token sets `b n f`
@@ -62,7 +65,8 @@ class WhiteBoxSets(TimmModel):
         pre_logits:bool=False, # stop before the linear map
     )->Tensor:                 # logits `b c`
         "What the class token says."
-        return x[:, 0] if pre_logits else self.head(x[:, 0])
+        x = x[:, 0]
+        return x if pre_logits else self.head(x)
 
     def forward(self,
         x:Tensor, # token sets `b n f`
@@ -76,9 +80,11 @@ set_models = dict(
     wb_sets_small=dict(embed_dim=64, depth=3, num_heads=4, mlp_ratio=2.))
 
 # %% ../../nbs/33c_sets.ipynb #a2a211b5
-def _data_cfg(cls, row):
+@patch(cls_method=True)
+def data_cfg(cls:WhiteBoxSets,
+    row:dict, # arguments
+)->dict:
     "What timm keeps about the data of a model."
     return dict(num_classes=4, input_size=(1, 1, 16), classifier='head', first_conv=None, mean=(0.,), std=(1.,))
 
-WhiteBoxSets.data_cfg = classmethod(_data_cfg)
 register(WhiteBoxSets, set_models)
