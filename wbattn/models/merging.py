@@ -163,6 +163,10 @@ def bipartite_plan(
     return window_plan(metric, r, None, protected, sizes)
 
 # %% ../../nbs/36_merger.ipynb #f1cee5a1
+def _is_cosine(value): return -1 <= value <= 1
+
+def _check_tau(tau): check_value('tau', tau, (_is_cosine, 'a cosine in [-1, 1]'))
+
 def threshold_plan(
     metric:Tensor,           # what is compared `b n d`
     tau:float,               # merge all pairs of a larger cosine, in [-1, 1]
@@ -171,7 +175,7 @@ def threshold_plan(
     window:int|None=None,    # how many consecutive tokens are compared with each other; None: all
 )->MergePlan:                # slots that a sample doesn't need are empty: of size 0
     "Merge all pairs that are more alike than τ: each sample as many as it has."
-    require(-1 <= tau <= 1, 'tau', tau, 'a cosine in [-1, 1]')
+    _check_tau(tau)
     n = metric.shape[1]
     best = _best_partners(metric, protected, sizes, window)
     merges = best.similarity > tau
@@ -268,7 +272,7 @@ class TokenMerger(nn.Module):
         attn = model.blocks[0].attn
         metrics = ('keys', 'input') if type(attn) in scored else ('input',)
         require(metric in (None, *metrics), 'metric', metric, f'one of {metrics} for {type(attn).__name__}')
-        if tau is not None: check_value('tau', tau, (lambda v: -1 <= v <= 1, 'a cosine in [-1, 1]'))
+        if tau is not None: _check_tau(tau)
         require(weigh_pool or tau is None, 'weigh_pool', weigh_pool, 'True with tau, or padding would count')
         self.model = model
         self.r_by_layer = _by_layer(r, len(model.blocks))
