@@ -31,14 +31,17 @@ from ..rates import coding_rate, effective_rank, spectrum_cdf, subspace_rate, va
 from ..train.checkpoint import rng_state, set_rng_state, write_epoch
 
 # %% ../../nbs/61_measure.ipynb #c84c8901
+timm_attention = Attention, AttentionRope, EvaAttention, TimmXCA    # whose tokens can be measured, too
+
 def attention_layers(
     model:nn.Module, # a model of the zoo, of timm's, or any with operators in it
 )->dict:             # name in the model, such as 'blocks.3.attn' → the module
     "The attention layers of a model, the outermost ones, in order."
-    found, timms = {}, (Attention, AttentionRope, EvaAttention, TimmXCA)
-    for name, m in unwrap_model(model).named_modules():
-        inside = name.startswith(tuple(f'{n}.'.lstrip('.') for n in found))
-        if not inside and (hasattr(m, 'membership') or isinstance(m, timms)): found[name] = m
+    found = {}
+    for name, module in unwrap_model(model).named_modules():
+        is_attention = hasattr(module, 'membership') or isinstance(module, timm_attention)
+        is_inside = any(outer == '' or name.startswith(f'{outer}.') for outer in found)
+        if is_attention and not is_inside: found[name] = module
     return found
 
 def operators(
@@ -47,10 +50,11 @@ def operators(
     "The operators of a model that follow the contract."
     return [m for m in attention_layers(model).values() if hasattr(m, 'membership')]
 
-def _ask(op, what, *tokens):
-    "What an operator says; None for attention that isn't ours."
+def _ask(op, method, *tokens):
+    "What a method of an operator returns; None for attention that isn't ours."
+    if not hasattr(op, method): return None
     dtype = next(op.parameters()).dtype
-    return getattr(op, what)(*(t.to(dtype) for t in tokens)) if hasattr(op, what) else None
+    return getattr(op, method)(*(t.to(dtype) for t in tokens))
 
 # %% ../../nbs/61_measure.ipynb #5cbbae05
 def model_name(
@@ -62,9 +66,10 @@ def model_name(
 
 def attention_kinds(
     model:nn.Module, # any
-)->str:
+)->str:              # with commas between them
     "The kinds of attention in a model."
-    return ', '.join(dict.fromkeys(type(m).__name__ for m in attention_layers(model).values())) or 'none'
+    kinds = {type(m).__name__: None for m in attention_layers(model).values()}     # each once, in order
+    return ', '.join(kinds) or 'none'
 
 class MissingQuantity(ValueError):
     "The model doesn't have what was asked for."
@@ -83,10 +88,12 @@ def run_model(
 ):                   # the model's output
     "Run a model as for evaluation, on its device and in its precision."
     model = unwrap_model(model)
-    modes, p = [(m, m.training) for m in model.modules()], next(model.parameters())
+    modes = [(m, m.training) for m in model.modules()]
+    p = next(model.parameters())
+    dtype = p.dtype if x.is_floating_point() else None           # numbers of tokens stay whole
+    x = x.as_subclass(Tensor).to(p.device, dtype)
     try:
-        with torch.no_grad(), torch.compiler.set_stance('force_eager'):
-            return model.eval()(x.as_subclass(Tensor).to(p.device, p.dtype if x.is_floating_point() else None))
+        with torch.no_grad(), torch.compiler.set_stance('force_eager'): return model.eval()(x)
     finally:
         for m, training in modes: m.training = training
 
@@ -100,49 +107,106 @@ def collect(
     "What is seen of each module while the model runs."
     modules = modules or list(attention_layers(model).values())
     if not modules: raise lacks(model, "attention layer that is known here")
-    with Hooks(modules, lambda m, args, out: see(m, args[0], out), detach=False) as hooks: run_model(model, x)
+    def hook(module, args, output): return see(module, args[0], output)
+    with Hooks(modules, hook, detach=False) as hooks: run_model(model, x)
     return list(hooks.stored)
 
 # %% ../../nbs/61_measure.ipynb #cab58fd4
-class Asked(NamedTuple):
+class Layer(NamedTuple):
     "What a quantity is computed with, beside the tokens."
     op:nn.Module   # the operator
     Pi:Tensor|None # membership of the layer's input `b h n`
     U:Tensor|None  # bases `h d p`
     eps:float      # distortion ε
 
+def rate_of_tokens(
+    Z:Tensor,    # tokens `b n d`
+    layer:Layer, # that they enter or leave
+)->Tensor:       # `b`
+    "R(Z)."
+    return coding_rate(Z, layer.eps)
+
+def rate_in_subspaces(
+    Z:Tensor,    # tokens `b n d`
+    layer:Layer, # that they enter or leave
+)->Tensor|None:  # `b`; None without bases
+    "R_c(Z | U)."
+    return None if layer.U is None else subspace_rate(Z, layer.U, layer.eps)
+
+def rate_of_unit_codes(
+    Z:Tensor,    # tokens `b n d`
+    layer:Layer, # that they enter or leave
+)->Tensor|None:  # `b`; None without bases
+    "R_c(Z | U), each code scaled to length one."
+    if layer.U is None: return None
+    codes = torch.einsum('bnd,hdp->bhnp', widen(Z), widen(layer.U))
+    return coding_rate(F.normalize(codes, dim=-1), layer.eps).sum(-1) # p/(n ε²), as in R_c: a code has p entries
+
+def rate_of_groups(
+    Z:Tensor,    # tokens `b n d`
+    layer:Layer, # that they enter or leave
+)->Tensor|None:  # `b`; None without memberships
+    "The variational rate R_c(Z, Π | U)."
+    return None if layer.Pi is None else variational_rate(Z, layer.Pi.mT, layer.U, layer.eps)
+
+# %% ../../nbs/61_measure.ipynb #0bb5ab06
+def own_objective(
+    Z:Tensor,    # tokens `b n d`
+    layer:Layer, # that they enter or leave
+)->Tensor|None:  # `b`; None without an objective
+    "The operator's own objective."
+    return _ask(layer.op, 'objective', Z)
+
+def rank_of_tokens(
+    Z:Tensor,    # tokens `b n d`
+    layer:Layer, # that they enter or leave
+)->Tensor:       # `b`
+    "The effective rank."
+    return effective_rank(Z)
+
+def heads_switched_off(
+    Z:Tensor,    # tokens `b n d`
+    layer:Layer, # that they enter or leave
+)->Tensor|None:  # `b`; None for an operator without a threshold
+    "Share of the heads that a threshold sets to zero."
+    mask = _ask(layer.op, 'mask', Z)
+    return None if mask is None else (mask == 0).float().mean(1)
+
 class Quantity(NamedTuple):
     "Something that is measured of the tokens of a layer."
-    label:str   # of an axis, with the unit
-    of:Callable # of tokens `b n d` and Asked: `b`, or None
-
-def _unit_codes_rate(Z, l):
-    if l.U is None: return None
-    codes = torch.einsum('bnd,hdp->bhnp', widen(Z), widen(l.U))
-    return coding_rate(F.normalize(codes, dim=-1), l.eps).sum(-1) # p/(n ε²), as in R_c: a code has p entries
-
-def _switched_off(Z, l):
-    mask = _ask(l.op, 'mask', Z)
-    return None if mask is None else (mask == 0).float().mean(1)
+    label:str         # of an axis, with the unit
+    measure:Callable  # a function of tokens `b n d` and a Layer; it returns `b`, or None where the layer has none
 
 # %% ../../nbs/61_measure.ipynb #4bc95482
 #| include: false
 QUANTITIES = dict(
-    R=Quantity('$R(Z)$ (nats)', lambda Z, l: coding_rate(Z, l.eps)),
-    Rc=Quantity(r'$R_c(Z\,|\,U)$ (nats)', lambda Z, l: None if l.U is None else subspace_rate(Z, l.U, l.eps)),
-    Rc_unit=Quantity('$R_c$ of unit codes (nats)', _unit_codes_rate),
-    Rvar=Quantity(r'$R_c^{\mathrm{var}}(Z,\Pi\,|\,U)$ (nats)',
-                  lambda Z, l: None if l.Pi is None else variational_rate(Z, l.Pi.mT, l.U, l.eps)),
-    objective=Quantity('objective (nats)', lambda Z, l: _ask(l.op, 'objective', Z)),
-    rank=Quantity('effective rank', lambda Z, l: effective_rank(Z)),
-    off=Quantity('share of heads switched off', _switched_off))
+    R=Quantity(label='$R(Z)$ (nats)', measure=rate_of_tokens),
+    Rc=Quantity(label=r'$R_c(Z\,|\,U)$ (nats)', measure=rate_in_subspaces),
+    Rc_unit=Quantity(label='$R_c$ of unit codes (nats)', measure=rate_of_unit_codes),
+    Rvar=Quantity(label=r'$R_c^{\mathrm{var}}(Z,\Pi\,|\,U)$ (nats)', measure=rate_of_groups),
+    objective=Quantity(label='objective (nats)', measure=own_objective),
+    rank=Quantity(label='effective rank', measure=rank_of_tokens),
+    off=Quantity(label='share of heads switched off', measure=heads_switched_off))
+
+def _means_and_stds(keys, Z, layer, suffix):
+    "Mean and standard deviation over images of each quantity that a layer has, under its key and a suffix."
+    row = {}
+    for key in keys:
+        values = QUANTITIES[key].measure(Z, layer)
+        if values is None: continue
+        std, mean = torch.std_mean(values.double(), correction=1 if len(values) > 1 else 0)
+        row[f'{key}{suffix}'] = mean.item()
+        row[f'{key}{suffix}_std'] = std.item()
+    return row
 
 # %% ../../nbs/61_measure.ipynb #76d6c0af
 def _scaled(block, update):
     "The update as the block adds it: times its LayerScale."
     if hasattr(block, 'ls1'): return block.ls1(update)
-    gamma = getattr(block, 'gamma1', getattr(block, 'gamma_1', None)) # timm's XCiT and EVA
-    return update if gamma is None else gamma*update
+    for name in ('gamma1', 'gamma_1'):                        # timm's XCiT and EVA
+        gamma = getattr(block, name, None)
+        if gamma is not None: return gamma*update
+    return update
 
 # %% ../../nbs/61_measure.ipynb #a1c0ffe1
 def random_update(
@@ -156,34 +220,36 @@ def random_update(
 
 
 # %% ../../nbs/61_measure.ipynb #dfebecf9
+def _streams(model, x, blocks):
+    "For each operator in a block with a norm before it, the tokens before that norm."
+    op_of = {block: op for op, block in blocks.items() if hasattr(block, 'norm1')}
+    if not op_of: return {}
+    def see(block, z, output): return z
+    return dict(zip(op_of.values(), collect(model, x, see, list(op_of))))
+
 def layer_rates(
     model:nn.Module,   # a model of the zoo, of timm's, or any with operators in it
     x:Tensor,          # images `b c h w`, or texts `b n`
     eps:float=0.5,     # distortion ε of the rates, > 0 (an operator's objective has its own)
     what:list=None,    # keys of `QUANTITIES`; None: all
     after:bool=True,   # also after the step
-    where:str='input', # 'input': the tokens the operator is given; 'stream': those that its update is added to
     control:bool=False, # also after a random update of the same length: key + '_random'
+    where:str='input', # 'input': the tokens the operator is given; 'stream': those that its update is added to
 )->dict:               # key → means over images, a number a layer; key + '_std' → standard deviations (0 for one image)
     "What each attention layer does to the rates of its tokens."
-    what = what or QUANTITIES
-    for k in what: check_choice(k, QUANTITIES, "unknown quantity")
+    keys = what or QUANTITIES
+    for key in keys: check_choice(key, QUANTITIES, "unknown quantity")
     check_value('where', where, choice_of('input', 'stream'))
     model = unwrap_model(model)
     blocks = {op: model.get_submodule(name.rpartition('.')[0]) for name, op in attention_layers(model).items()}
-    normed = {b: op for op, b in blocks.items() if where == 'stream' and hasattr(b, 'norm1')}
-    streams = dict(zip(normed.values(), collect(model, x, lambda block, z, out: z, list(normed)))) if normed else {}
+    streams = _streams(model, x, blocks) if where == 'stream' else {}
     def see(op, Z, update):
-        asked, row, z = Asked(op, _ask(op, 'membership', Z), _ask(op, 'bases'), eps), {}, widen(streams.get(op, Z))
+        layer = Layer(op, _ask(op, 'membership', Z), _ask(op, 'bases'), eps)
+        before = widen(streams.get(op, Z))
+        row = _means_and_stds(keys, before, layer, '')
         update = widen(_scaled(blocks[op], update))
-        measured = {'': z}
-        if after: measured['_after'] = z + update
-        if control: measured['_random'] = z + random_update(update)
-        for suffix, tokens in measured.items():
-            for k in what:
-                if (v := QUANTITIES[k].of(tokens, asked)) is None: continue
-                std, mean = torch.std_mean(v.double(), correction=int(len(v) > 1))
-                row |= {k + suffix: mean.item(), f'{k}{suffix}_std': std.item()}
+        if after: row |= _means_and_stds(keys, before + update, layer, '_after')
+        if control: row |= _means_and_stds(keys, before + random_update(update), layer, '_random')
         return row
     return pd.DataFrame(collect(model, x, see)).to_dict('list')
 
@@ -193,7 +259,8 @@ def layer_spectra(
     x:Tensor,        # images `b c h w`, or texts `b n`
 )->list:             # for each layer `d`, mean over images
     "Share of the energy in the strongest 1 … d directions of the tokens entering each attention layer."
-    return collect(model, x, lambda op, Z, out: spectrum_cdf(widen(Z)).double().mean(0).cpu())
+    def see(op, Z, update): return spectrum_cdf(widen(Z)).double().mean(0).cpu()
+    return collect(model, x, see)
 
 # %% ../../nbs/61_measure.ipynb #b0288571
 def patch_grid(
@@ -207,33 +274,41 @@ def patch_grid(
     return tuple(n//p for n, p in zip(size, to_2tuple(embed.patch_size)))
 
 # %% ../../nbs/61_measure.ipynb #290efe4e
-def _to_grid(t, model, x):
-    "Values of tokens `b h n` on their grid `b h rows cols`, without the tokens in front that are no patch."
-    model, n = unwrap_model(model), t.shape[-1]
+def to_patch_grid(
+    t:Tensor,        # a number for each token `b h n`
+    model:nn.Module, # whose tokens they are
+    x:Tensor,        # images `b c h w`, or texts `b n`, that they were computed from
+)->Tensor:           # `b h rows cols`, without the tokens in front that are no patch; a text is one row
+    "Numbers of tokens, laid on the grid of the patches."
+    model = unwrap_model(model)
+    n = t.shape[-1]
     rows, cols = (1, n) if x.ndim == 2 else patch_grid(model, x.shape[-2:])
-    if not 0 <= n - rows*cols <= getattr(model, 'num_prefix_tokens', 0):
+    in_front = n - rows*cols
+    if not 0 <= in_front <= getattr(model, 'num_prefix_tokens', 0):
         raise ValueError(f"{n} tokens don't form the grid of {rows}×{cols} patches")
-    return rearrange(t[..., n - rows*cols:], 'b h (r c) -> b h r c', r=rows).float().cpu()
+    return rearrange(t[..., in_front:], 'b h (r c) -> b h r c', r=rows).float().cpu()
 
+# %% ../../nbs/61_measure.ipynb #29a2ca0e
 def memberships(
     model:nn.Module, # with operators that have a membership
     x:Tensor,        # images `b c h w`, or texts `b n`
 )->list:             # for each layer Π `b h rows cols`, a text as one row; or None where it has none
     "Membership of every patch or token in every head, layer by layer."
-    found = collect(model, x, lambda op, Z, out: _ask(op, 'membership', Z))
+    def see(op, Z, update): return _ask(op, 'membership', Z)
+    found = collect(model, x, see)
     if all(Pi is None for Pi in found): raise lacks(model, "membership Π")
-    return [None if Pi is None else _to_grid(Pi, model, x) for Pi in found]
+    return [None if Pi is None else to_patch_grid(Pi, model, x) for Pi in found]
 
 # %% ../../nbs/61_measure.ipynb #b150684f
 class _Softmaxes(TorchDispatchMode):
-    "Notes, for each softmax of logits `b h m n`, the weights `b h n` of the first query, under the number of queries."
+    "Keeps, for each softmax of logits `b h m n`, the weights `b h n` of the first query, by the number m of queries."
     def __init__(self):
         super().__init__()
-        self.rows = defaultdict(list)
+        self.first_rows = defaultdict(list)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
-        if 'softmax' in func.__name__ and out.ndim == 4: self.rows[out.shape[2]].append(out[:, :, 0])
+        if 'softmax' in func.__name__ and out.ndim == 4: self.first_rows[out.shape[2]].append(out[:, :, 0])
         return out
 
 def cls_attention(
@@ -243,18 +318,21 @@ def cls_attention(
     "The class token's attention to every patch, in each layer that it attends in."
     model = unwrap_model(model)
     if getattr(model, 'cls_token', None) is None: raise lacks(model, "class token")
-    with _Softmaxes() as seen, sdpa_kernel(SDPBackend.MATH): run_model(model, x)
-    rows = seen.rows[1] or seen.rows[math.prod(patch_grid(model, x.shape[-2:])) + model.num_prefix_tokens]
-    if not rows: raise lacks(model, "attention of the class token")
-    return [_to_grid(row, model, x) for row in rows]
+    with _Softmaxes() as softmaxes, sdpa_kernel(SDPBackend.MATH): run_model(model, x)
+    num_tokens = math.prod(patch_grid(model, x.shape[-2:])) + model.num_prefix_tokens
+    weights = softmaxes.first_rows[1] or softmaxes.first_rows[num_tokens]        # class attention, or among all tokens
+    if not weights: raise lacks(model, "attention of the class token")
+    return [to_patch_grid(layer, model, x) for layer in weights]
 
 # %% ../../nbs/61_measure.ipynb #6266b73a
 def layer_bases(
     model:nn.Module, # with operators that have bases
 )->dict:             # number of the layer, from 0 → its bases `h d p`
     "The subspaces of each layer that has some."
-    asked = (_ask(m, 'bases') for m in attention_layers(model).values())
-    found = {i: U.detach().float() for i, U in enumerate(asked) if U is not None}
+    found = {}
+    for i, op in enumerate(attention_layers(model).values()):
+        U = _ask(op, 'bases')
+        if U is not None: found[i] = U.detach().float()
     if not found: raise lacks(model, "subspaces")
     return found
 
@@ -263,8 +341,11 @@ def subspace_coherence(
     model:nn.Module, # with operators that have bases
 )->list:             # for each such operator `h·p h·p`, in [0, 1], ones on the diagonal
     "|UᵀU| of all basis vectors of a layer, each scaled to length one."
-    vectors = [F.normalize(rearrange(U, 'h d p -> d (h p)'), dim=0) for U in layer_bases(model).values()]
-    return [(W.mT @ W).abs() for W in vectors]
+    coherences = []
+    for U in layer_bases(model).values():
+        vectors = F.normalize(rearrange(U, 'h d p -> d (h p)'), dim=0)
+        coherences.append((vectors.mT @ vectors).abs())
+    return coherences
 
 # %% ../../nbs/61_measure.ipynb #66559869
 def step_sizes(
@@ -281,25 +362,46 @@ def layer_sparsity(
     x:Tensor,        # images `b c h w`, or texts `b n`
 )->dict:             # 'nonzero_codes' → a share for each ISTA, mean over images
     "How sparse ISTA's codes are, layer by layer."
-    codes = [m for m in unwrap_model(model).modules() if isinstance(m, ISTA)]
-    if not codes: raise lacks(model, "ISTA")
-    return dict(nonzero_codes=collect(model, x, lambda m, Z, out: (out != 0).double().mean().item(), codes))
+    layers = [m for m in unwrap_model(model).modules() if isinstance(m, ISTA)]
+    if not layers: raise lacks(model, "ISTA")
+    def see(ista, Z, codes): return (codes != 0).double().mean().item()
+    return dict(nonzero_codes=collect(model, x, see, layers))
 
 # %% ../../nbs/61_measure.ipynb #4ecbd8c4
+def recorded_rates(
+    model:nn.Module, # any with attention layers
+    x:Tensor,        # a batch
+)->dict:             # as `layer_rates` returns it
+    "The rates that are worth a line an epoch."
+    return layer_rates(model, x, what=['R', 'Rc', 'off'], after=False)
+
+def recorded_step_sizes(
+    model:nn.Module, # with operators that have alpha and beta
+    x:Tensor,        # a batch, which they don't depend on
+)->dict:             # as `step_sizes` returns it
+    "The step sizes."
+    return step_sizes(model)
+
+class Record(NamedTuple):
+    "A file that a training leaves, a row an epoch."
+    measure:Callable # a function of a model and a batch; it returns name → numbers, one a layer
+    labels:dict      # name → label of its axis
+
 RECORDS = {
-    'layer_rates.csv': lambda model, x: layer_rates(model, x, what=['R', 'Rc', 'off'], after=False),
-    'step_sizes.csv': lambda model, x: step_sizes(model),
-    'sparsity.csv': layer_sparsity}
-LABELS = {k: q.label for k, q in QUANTITIES.items()} | dict(alpha='α: expansion (step size)',
-    beta='β: compression (step size)', nonzero_codes='share of codes that are not 0')
+    'layer_rates.csv': Record(measure=recorded_rates, labels={key: q.label for key, q in QUANTITIES.items()}),
+    'step_sizes.csv': Record(measure=recorded_step_sizes,
+        labels=dict(alpha='α: expansion (step size)', beta='β: compression (step size)')),
+    'sparsity.csv': Record(measure=layer_sparsity, labels=dict(nonzero_codes='share of codes that are not 0'))}
 
 # %% ../../nbs/61_measure.ipynb #525aa7c9
 class RecordLayers(Callback):
     "Rates, step sizes and sparsity by layer, before training and after each epoch, on a fixed small batch."
-    order, remove_on_fetch = 70, True
+    order = 70
+    remove_on_fetch = True
     def __init__(self,
         directory, # where the CSV files go
-    ): self.directory = Path(directory)
+    ):
+        self.directory = Path(directory)
 
     def before_fit(self):
         self.run = not hasattr(self.learn, 'lr_finder') and not rank_distrib()
@@ -313,8 +415,11 @@ class RecordLayers(Callback):
 
     def _record(self, epoch):
         "A row of each file, after those of earlier epochs."
-        for name, measure in RECORDS.items():
-            try: values = measure(self.model, self.sample).items()
+        for file, record in RECORDS.items():
+            try: measured = record.measure(self.model, self.sample)
             except MissingQuantity: continue
-            row = {f'{k}_{i}': v for k, layers in values if not k.endswith('_std') for i, v in enumerate(layers, 1)}
-            write_epoch(self.directory/name, dict(epoch=epoch) | row)
+            row = dict(epoch=epoch)
+            for name, layers in measured.items():
+                if name.endswith('_std'): continue
+                for i, value in enumerate(layers, 1): row[f'{name}_{i}'] = value
+            write_epoch(self.directory/file, row)

@@ -7,7 +7,7 @@ __all__ = ['plot_layer_rates', 'learning_curves', 'plot_subspaces', 'plot_spectr
            'cls_attention_maps', 'merge_figure']
 
 # %% ../../nbs/62_plots.ipynb #0f943a0c
-import io
+import io, math
 import numpy as np, pandas as pd
 import torch
 import torch.nn.functional as F
@@ -23,17 +23,22 @@ from timm.utils import unwrap_model
 from torch import Tensor, nn
 from torchvision.transforms import Compose
 from torchvision.utils import make_grid
-from typing import Callable
+from typing import Callable, NamedTuple
 from ..data import read_image
-from .measure import (LABELS, QUANTITIES, MissingQuantity, cls_attention, layer_bases, layer_spectra,
+from .measure import (QUANTITIES, RECORDS, MissingQuantity, cls_attention, layer_bases, layer_spectra,
     memberships, patch_grid, step_sizes, subspace_coherence)
 from ..models.merging import TokenMerger
 
 # %% ../../nbs/62_plots.ipynb #b6c1f903
-BLUE, ORANGE, GREEN, GREY = '#0072B2', '#D55E00', '#009E73', '#666666'
-PALETTE = BLUE, ORANGE, GREEN, '#CC79A7', '#56B4E9', '#E69F00', GREY
-COLORS = dict(ECA=ORANGE, ToST=BLUE, TSSA=BLUE, DMST=GREEN, DMSA=GREEN, CRATE='#CC79A7', MSSA='#CC79A7', XCiT='#56B4E9',
-              ViT=GREY)
+BLUE = '#0072B2'
+ORANGE = '#D55E00'
+GREEN = '#009E73'
+PINK = '#CC79A7'
+SKY = '#56B4E9'
+YELLOW = '#E69F00'
+GREY = '#666666'
+PALETTE = BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, GREY
+COLORS = dict(ECA=ORANGE, ToST=BLUE, TSSA=BLUE, DMST=GREEN, DMSA=GREEN, CRATE=PINK, MSSA=PINK, XCiT=SKY, ViT=GREY)
 BARE = dict(xticks=[], yticks=[]) # of a picture
 
 # %% ../../nbs/62_plots.ipynb #1daa8ada
@@ -41,8 +46,9 @@ def figure_png(
     fig:Figure, # of any size
 )->bytes:
     "A figure as a PNG of 256 colours."
-    full, small = io.BytesIO(), io.BytesIO()
+    full = io.BytesIO()
     fig.savefig(full, dpi=90)
+    small = io.BytesIO()
     Image.open(full).convert('RGB').quantize(256, dither=Image.Dither.NONE).save(small, 'png', optimize=True)
     return small.getvalue()
 
@@ -55,7 +61,8 @@ class NotebookFigure(Figure):
         **kwargs # as matplotlib's
     ):
         "Save, laid out twice: only then does the layout know the width of the tick labels."
-        if engine := self.get_layout_engine(): engine.execute(self)
+        engine = self.get_layout_engine()
+        if engine is not None: engine.execute(self)
         super().savefig(*args, **kwargs)
 
 # %% ../../nbs/62_plots.ipynb #7b4e3e50
@@ -75,47 +82,59 @@ def spread(
     n:int,      # of so many
     most:int=4, # at most so many
 )->list:        # of numbers from 0
-    "Some of n, evenly from first to last."
+    "Numbers from 0 to n − 1, evenly from first to last."
     return np.linspace(0, n - 1, min(n, most)).round().astype(int).tolist()
 
 def pick(
-    i,     # a number, several, or None for four of them
-    n:int, # of so many
-)->list:   # of numbers from 0
-    "The numbers that are meant; an IndexError for one that isn't there."
-    return spread(n) if i is None else np.arange(n)[listify(i)].tolist()
+    layers, # a number, several, or None for four of them; negative: from the end
+    n:int,  # how many there are
+)->list:    # of numbers from 0
+    "The layers that are meant; an IndexError for one that isn't there."
+    if layers is None: return spread(n)
+    return np.arange(n)[listify(layers)].tolist()
 
 # %% ../../nbs/62_plots.ipynb #c3afcd52
 def _plot_by_layer(tables, **kwargs):
     "For each label of an axis a table, whose columns are lines in the colour of their layer; a bar names the layers."
-    most, (fig, [axs]) = max(t.shape[1] for t in tables.values()), new_figure(1, len(tables))
-    colors = colormaps['cividis'](np.linspace(0, 0.85, most))
-    for ax, (label, t) in zip(axs, tables.items()): t.plot(ax=ax, color=colors, legend=False, ylabel=label, **kwargs)
-    shades = ScalarMappable(Normalize(0.5, most + 0.5), ListedColormap(colors))
-    fig.colorbar(shades, ax=list(axs), label='layer', pad=0.01, ticks=np.add(spread(most, 12), 1))
+    num_layers = max(table.shape[1] for table in tables.values())
+    colors = colormaps['cividis'](np.linspace(0, 0.85, num_layers))
+    fig, [axs] = new_figure(1, len(tables))
+    for ax, (label, table) in zip(axs, tables.items()):
+        table.plot(ax=ax, color=colors, legend=False, ylabel=label, **kwargs)
+    bar = ScalarMappable(Normalize(0.5, num_layers + 0.5), ListedColormap(colors))
+    ticks = [layer + 1 for layer in spread(num_layers, 12)]
+    fig.colorbar(bar, ax=list(axs), label='layer', pad=0.01, ticks=ticks)
     return fig
 
 # %% ../../nbs/62_plots.ipynb #114b147c
 def _rate_table(rates):
     "Rates of several models, or of one before and after the step: layers down, quantities and names across."
-    if not any(isinstance(v, dict) for v in rates.values()):
-        after = {k.replace('_after', ''): v for k, v in rates.items() if '_after' in k}
+    of_several = any(isinstance(v, dict) for v in rates.values())
+    if not of_several:
+        after = {key.replace('_after', ''): v for key, v in rates.items() if '_after' in key}
         rates = {'before the step': rates, 'after the step': after}
-    return pd.concat({name: pd.DataFrame(r) for name, r in rates.items()}, axis=1).swaplevel(axis=1).rename(lambda i: i + 1)
+    tables = {name: pd.DataFrame(r) for name, r in rates.items()}
+    return _count_from_one(pd.concat(tables, axis=1).swaplevel(axis=1))
+
+def _count_from_one(table):
+    "Rows are layers, or directions: people begin at 1."
+    return table.set_axis(table.index + 1, axis=0)
 
 def plot_layer_rates(
     rates:dict,     # of layer_rates, or several under names: {'before training': …, 'after training': …}
     what:list=None, # keys of `QUANTITIES`, one panel each; None: all that are there
 )->Figure:
     "Rates by layer; whiskers: one standard deviation over images."
-    table, what = _rate_table(rates), what or QUANTITIES
-    keys = [k for k in what if k in table]
+    table = _rate_table(rates)
+    what = what or QUANTITIES
+    keys = [key for key in what if key in table]
     if not keys: raise MissingQuantity(f"the rates hold none of {', '.join(what)}")
-    rows, colors = -(-len(keys)//3), dict(zip(table.columns.unique(1), PALETTE)) | COLORS
-    fig, axs = new_figure(rows, -(-len(keys)//rows), w=3.6, h=2.6)
-    for ax, k in zip(axs.flat, keys):
-        table[k].plot(ax=ax, yerr=table.get(f'{k}_std'), color=colors, marker='.', legend=False, elinewidth=.8,
-                      xlabel='layer', ylabel=QUANTITIES[k].label)
+    colors = dict(zip(table.columns.unique(1), PALETTE)) | COLORS
+    rows = math.ceil(len(keys)/3)
+    fig, axs = new_figure(rows, math.ceil(len(keys)/rows), w=3.6, h=2.6)
+    for ax, key in zip(axs.flat, keys):
+        table[key].plot(ax=ax, yerr=table.get(f'{key}_std'), color=colors, marker='.', legend=False, elinewidth=.8,
+                        xlabel='layer', ylabel=QUANTITIES[key].label)
         ax.locator_params(axis='x', integer=True)
     for ax in axs.flat[len(keys):]: ax.remove()
     fig.legend(*axs[0, 0].get_legend_handles_labels(), loc='outside upper center', ncols=6, frameon=False)
@@ -126,14 +145,16 @@ def learning_curves(
     logs:list, # of runs, as read_log returns each
 )->Figure:
     "Losses and validation error by epoch."
-    fig, [(a, b)] = new_figure(1, 2)
+    fig, [(losses, errors)] = new_figure(1, 2)
     for log in logs:
         log = pd.DataFrame(log).set_index('epoch')
-        log[['train_loss', 'valid_loss']].plot(ax=a, color=[BLUE, ORANGE], style=['-', '--'], alpha=0.8, ylabel='loss (nats)')
-        (100 - 100*log.accuracy).plot(ax=b, color=ORANGE, style='--', alpha=0.8, ylabel='validation error (%)')
-    a.legend(['training', 'validation'], frameon=False)
-    b.set(yscale='symlog', ylim=(0, 100))
-    b.yaxis.set_major_formatter('{x:g}')
+        both = log[['train_loss', 'valid_loss']]
+        both.plot(ax=losses, color=[BLUE, ORANGE], style=['-', '--'], alpha=0.8, ylabel='loss (nats)')
+        wrong = 100 - 100*log.accuracy
+        wrong.plot(ax=errors, color=ORANGE, style='--', alpha=0.8, ylabel='validation error (%)')
+    losses.legend(['training', 'validation'], frameon=False)
+    errors.set(yscale='symlog', ylim=(0, 100))
+    errors.yaxis.set_major_formatter('{x:g}')
     return fig
 
 # %% ../../nbs/62_plots.ipynb #9faa1c01
@@ -141,10 +162,13 @@ def plot_history(
     record, # CSV file of RecordLayers
 )->Figure:
     "What was recorded, by epoch: a line for each layer."
-    layers = pd.read_csv(record, index_col='epoch').T
-    groups = layers.groupby(layers.index.str.replace(r'_\d+$', '', regex=True), sort=False)
-    fig = _plot_by_layer({LABELS[k]: t.T for k, t in groups})
-    for ax in fig.axes[:-1]: ax.locator_params(axis='x', integer=True)
+    labels = {}
+    for known in RECORDS.values(): labels |= known.labels
+    columns = pd.read_csv(record, index_col='epoch').T
+    name = columns.index.str.replace(r'_\d+$', '', regex=True)          # of a column: without the number of its layer
+    tables = {labels[key]: group.T for key, group in columns.groupby(name, sort=False)}
+    fig = _plot_by_layer(tables)
+    for ax in fig.axes[:len(tables)]: ax.locator_params(axis='x', integer=True)
     return fig
 
 # %% ../../nbs/62_plots.ipynb #0bb7e85b
@@ -152,13 +176,15 @@ def plot_subspaces(
     model:nn.Module, # with operators that have bases
 )->Figure:
     "|UᵀU| between the heads of four layers."
-    layers = list(zip(layer_bases(model).items(), subspace_coherence(model)))
-    fig, [axs] = new_figure(1, min(4, len(layers)), w=2.5)
-    for ax, j in zip(axs, spread(len(layers))):
-        (i, U), C = layers[j]
-        end = len(U) + 0.5
-        image = ax.imshow(C, cmap='cividis', vmin=0, vmax=1, extent=(0.5, end, end, 0.5))
-        ax.set(title=f'layer {i + 1}', xlabel='head', ylabel='head')
+    bases = layer_bases(model)
+    layers = list(bases)
+    coherences = subspace_coherence(model)
+    chosen = spread(len(layers))
+    fig, [axs] = new_figure(1, len(chosen), w=2.5)
+    for ax, i in zip(axs, chosen):
+        end = len(bases[layers[i]]) + 0.5                               # heads are numbered 1 … h along both axes
+        image = ax.imshow(coherences[i], cmap='cividis', vmin=0, vmax=1, extent=(0.5, end, end, 0.5))
+        ax.set(title=f'layer {layers[i] + 1}', xlabel='head', ylabel='head')
         ax.locator_params(integer=True)
     fig.colorbar(image, ax=list(axs), shrink=0.7, pad=0.01, label='$|U^\\top U|$')
     return fig
@@ -169,46 +195,63 @@ def plot_spectra(
     x:Tensor,        # images `b c h w`, or texts `b n`
 )->Figure:
     "Cumulative spectrum of the tokens, layer by layer."
-    shares = pd.DataFrame(100*torch.stack(layer_spectra(model, x), 1).numpy()).rename(lambda i: i + 1)
-    return _plot_by_layer({'share of the energy (%)': shares}, logx=True, xlabel='number of strongest directions')
+    percent = 100*torch.stack(layer_spectra(model, x), 1)
+    table = _count_from_one(pd.DataFrame(percent.numpy()))
+    return _plot_by_layer({'share of the energy (%)': table}, logx=True, xlabel='number of strongest directions')
 
 def plot_step_sizes(
     model:nn.Module, # with operators that have alpha and beta
 )->Figure:
     "The step sizes α of expansion and β of compression, by layer."
+    table = _count_from_one(pd.DataFrame(step_sizes(model))).set_axis(['α: expansion', 'β: compression'], axis=1)
     fig, [[ax]] = new_figure(w=5)
-    table = pd.DataFrame(step_sizes(model)).set_axis(['α: expansion', 'β: compression'], axis=1).rename(lambda i: i + 1)
     table.plot(ax=ax, color=[BLUE, ORANGE], marker='o', xlabel='layer', ylabel='step size')
     ax.axhline(0, color=GREY)
     ax.locator_params(axis='x', integer=True)
     return fig
 
 # %% ../../nbs/62_plots.ipynb #c15cc692
+def _model_transform(model):
+    "timm's steps from a picture to the model's pixels, and how many channels these have."
+    config = resolve_model_data_config(model)
+    chans, *size = config['input_size']
+    stem = getattr(model, 'patch_embed', None)
+    config['input_size'] = chans, *(getattr(stem, 'img_size', None) or size)
+    return create_transform(**config).transforms, chans
+
 def prepare_image(
     model:nn.Module, # its size and `pretrained_cfg` count
     image,           # PIL image of any size and mode, path, array of bytes, or a tensor `c h w` that is taken as it is
 )->tuple[Tensor, np.ndarray]: # `1 c h w` for the model, and the same pixels to be drawn, in [0, 1], `h w 3`
     "An image as the model takes it, and as people see it."
-    if isinstance(image, Tensor): x = pixels = image.as_subclass(Tensor).detach()
+    if isinstance(image, Tensor):
+        x = pixels = image.as_subclass(Tensor).detach()
     else:
-        config = resolve_model_data_config(model := unwrap_model(model))
-        chans, *size = config['input_size']
-        config['input_size'] = chans, *(getattr(getattr(model, 'patch_embed', None), 'img_size', None) or size)
-        *steps, normalize = create_transform(**config).transforms
+        (*steps, normalize), chans = _model_transform(unwrap_model(model))
         pixels = Compose(steps)(read_image(image, 'L' if chans == 1 else 'RGB'))
         x = normalize(pixels)
-    return x[None], make_grid(pixels.float().cpu(), normalize=True).permute(1, 2, 0).numpy()
+    drawn = make_grid(pixels.float().cpu(), normalize=True)             # one image: its range to [0, 1], grey to RGB
+    return x[None], drawn.permute(1, 2, 0).numpy()
 
 # %% ../../nbs/62_plots.ipynb #7c31dc63
+class _MapRow(NamedTuple):
+    "A row of a figure."
+    title:str
+    pixels:np.ndarray # of the image `h w 3`
+    maps:Tensor       # of all heads `h rows cols`
+
 def _map_rows(measure, model, images, layers, titles):
-    "For each image and layer a title, the pixels and the maps of all heads."
-    images = images if getattr(images, 'ndim', 0) == 4 else listify(images)
+    "A row for each image and layer."
+    is_batch = getattr(images, 'ndim', 0) == 4
+    images = images if is_batch else listify(images)
     for image, title in zip(images, titles or ['']*len(images), strict=True):
         x, pixels = prepare_image(model, image)
-        found = [(i, maps[0]) for i, maps in enumerate(measure(model, x), 1) if maps is not None]
-        chosen = [found[i] for i in pick(layers, len(found))]
-        for i, maps in chosen:
-            yield title if title != '' and len(chosen) == 1 else f'{title} layer {i}'.strip(), pixels, maps
+        measured = {i: maps[0] for i, maps in enumerate(measure(model, x), 1) if maps is not None}
+        numbers = list(measured)
+        chosen = [numbers[i] for i in pick(layers, len(numbers))]
+        for i in chosen:
+            needs_number = title == '' or len(chosen) > 1
+            yield _MapRow(f'{title} layer {i}'.strip() if needs_number else title, pixels, measured[i])
 
 # %% ../../nbs/62_plots.ipynb #ff680221
 def map_figure(
@@ -221,20 +264,21 @@ def map_figure(
 )->Figure:
     "Maps of heads over images."
     rows = list(_map_rows(measure, model, images, layers, titles))
-    (_, pixels, maps), values = rows[0], torch.cat([maps.flatten() for *_, maps in rows])
-    shape = len(rows), 1 + len(maps)
+    values = torch.cat([row.maps.flatten() for row in rows])
+    height, width = rows[0].pixels.shape[:2]
+    shape = len(rows), 1 + len(rows[0].maps)
     w = min(1.8, max(0.85, 7/max(shape)))
-    fig, axs = new_figure(*sorted(shape), w=w, h=w*pixels.shape[0]/pixels.shape[1] + 0.2, subplot_kw=BARE)
-    cells = axs if axs.shape == shape else axs.T
-    for cell, (title, pixels, maps) in zip(cells, rows):
-        extent = 0, maps.shape[2], maps.shape[1], 0
-        cell[0].imshow(pixels, extent=extent)
-        for ax, m in zip(cell[1:], maps):
-            ax.imshow(pixels.mean(-1), cmap='gray', vmin=-0.5, vmax=1.5, extent=extent)
-            shown = ax.imshow(m, 'cividis', alpha=0.75, vmin=values.min(), vmax=values.max(), extent=extent)
-        cell[0].set_title(title, fontsize=9)
+    fig, axs = new_figure(*sorted(shape), w=w, h=w*height/width + 0.2, subplot_kw=BARE)
+    cells = axs if axs.shape == shape else axs.T                        # many rows become columns
+    for (first, *others), row in zip(cells, rows):
+        extent = 0, row.maps.shape[2], row.maps.shape[1], 0
+        first.imshow(row.pixels, extent=extent)
+        first.set_title(row.title, fontsize=9)
+        for ax, one_map in zip(others, row.maps):
+            ax.imshow(row.pixels.mean(-1), cmap='gray', vmin=-0.5, vmax=1.5, extent=extent)
+            ax.imshow(one_map, 'cividis', alpha=0.75, vmin=values.min(), vmax=values.max(), extent=extent)
     for i, ax in enumerate(cells[0, 1:], 1): ax.set_title(f'head {i}', fontsize=9)
-    fig.colorbar(shown, ax=list(axs.flat), pad=0.01, label=label)
+    fig.colorbar(cells[0, 1].images[-1], ax=list(axs.flat), pad=0.01, label=label)      # all maps have one scale
     return fig
 
 # %% ../../nbs/62_plots.ipynb #f42f984e
@@ -263,10 +307,14 @@ def source_maps(
     x:Tensor,            # images `b c h w`
 )->list:                 # for each layer the token of each patch `b rows cols`, counted from 0
     "Where each patch of the images has gone, after each layer."
-    (rows, cols), first = patch_grid(merger.model, x.shape[2:]), merger.protected
-    alone = torch.arange(first + rows*cols).expand(len(x), -1)
-    sources = [alone if s is None else s.assign.cpu() for s in merger.trace(x).sources]
-    return [(s[:, first:] - first).unflatten(1, (rows, cols)) for s in sources]
+    rows, cols = patch_grid(merger.model, x.shape[2:])
+    first = merger.protected
+    unmerged = torch.arange(first + rows*cols).expand(len(x), -1)
+    maps = []
+    for source in merger.trace(x).sources:
+        token = unmerged if source is None else source.assign.cpu()
+        maps.append((token[:, first:] - first).unflatten(1, (rows, cols)))
+    return maps
 
 # %% ../../nbs/62_plots.ipynb #c8e98ab4
 def region_picture(
@@ -278,9 +326,10 @@ def region_picture(
     patches = F.adaptive_avg_pool2d(torch.tensor(pixels).permute(2, 0, 1), source.shape).flatten(1).T
     means = pd.DataFrame(patches.numpy()).groupby(source.flatten().numpy()).transform('mean').to_numpy()
     picture = np.kron(means.reshape(*source.shape, 3), np.ones((side, side, 1))).clip(0, 1)
-    source = np.kron(source, np.ones((side, side)))
-    border = [np.diff(source, axis=a, prepend=source.take([0], a)) != 0 for a in (0, 1)]
-    picture[border[0] | border[1]] = 1, .8, 0
+    token = np.kron(source, np.ones((side, side)))                      # of each pixel
+    new_row = np.diff(token, axis=0, prepend=token[:1]) != 0
+    new_column = np.diff(token, axis=1, prepend=token[:, :1]) != 0
+    picture[new_row | new_column] = 1, .8, 0
     return picture
 
 # %% ../../nbs/62_plots.ipynb #1e481cf0
@@ -291,11 +340,13 @@ def merge_figure(
 )->Figure:
     "The picture, and its regions after some layers: each in its mean colour, with borders."
     x, pixels = prepare_image(merger.model, image)
-    maps = [s[0] for s in source_maps(merger, x.to(next(merger.parameters())))]
-    shown = [(f'{maps[0].numel()} patches', pixels)]
-    shown += [(f'layer {l + 1}: {len(maps[l].unique())} tokens', region_picture(pixels, maps[l])) for l in pick(layers, len(maps))]
-    fig, [axs] = new_figure(1, len(shown), w=1.7, h=1.95, subplot_kw=BARE)
-    for ax, (title, picture) in zip(axs, shown):
+    maps = [batch[0] for batch in source_maps(merger, x.to(next(merger.parameters())))]
+    pictures = [(f'{maps[0].numel()} patches', pixels)]
+    for layer in pick(layers, len(maps)):
+        title = f'layer {layer + 1}: {len(maps[layer].unique())} tokens'
+        pictures.append((title, region_picture(pixels, maps[layer])))
+    fig, [axs] = new_figure(1, len(pictures), w=1.7, h=1.95, subplot_kw=BARE)
+    for ax, (title, picture) in zip(axs, pictures):
         ax.imshow(picture)
         ax.set_title(title, fontsize=8)
     return fig

@@ -20,18 +20,21 @@ from .zoo import create, default_cfgs, register
 
 # %% ../../nbs/37_maps.ipynb #7f18a01f
 def check_maps(
-    x,         # maps, as a user gave them
-    sizes,     # rows and columns of each `b 2`, or None
-    dim,       # channels; 'c': any
-    side=1,    # fewest rows and columns
+    x:Tensor,            # maps, as a user gave them
+    sizes:Tensor|None,   # rows and columns of each `b 2`; None: all are real
+    dim:int|None,        # channels; None: any
+    side:int=1,          # fewest rows and columns
 ):
     "`ValueError` unless maps and sizes fit an operator."
-    require(x.dim() == 4 and dim in ('c', x.shape[1]), 'shape of maps', tuple(x.shape), f'b {dim} h w')
-    most, least = tuple(x.shape[2:]), f'at least {side} each' + ', the side of the pool'*(side > 1)
+    fits = x.dim() == 4 and dim in (None, x.shape[1])
+    require(fits, 'shape of maps', tuple(x.shape), f"b {'c' if dim is None else dim} h w")
+    least = f'at least {side} each'
+    if side > 1: least += ', the side of the pool'
+    most = tuple(x.shape[2:])
     require(min(most) >= side, 'rows and columns of maps', most, least)
     if sizes is None: return
     require(sizes.shape == (x.shape[0], 2), 'shape of sizes', tuple(sizes.shape), 'b 2, rows and columns of each')
-    if sizes.device.type != 'cpu' or torch.compiler.is_compiling(): return
+    if sizes.device.type != 'cpu' or torch.compiler.is_compiling(): return       # their values can't be looked at
     fits = (sizes >= side).all() and (sizes <= torch.tensor(most)).all()
     require(fits, 'sizes', sizes.tolist(), f'{least}, and at most {most}')
 
@@ -41,24 +44,28 @@ def real_places(
     sizes:Tensor,  # rows and columns of each `b 2`
 )->Tensor:         # `b h w`
     "Which places of padded maps belong to them."
-    (h, w), (rows, cols) = sizes.to(x.device).mT[..., None], (torch.arange(n, device=x.device) for n in x.shape[2:])
-    return (rows < h)[:, :, None] & (cols < w)[:, None]
+    row = torch.arange(x.shape[2], device=x.device)
+    column = torch.arange(x.shape[3], device=x.device)
+    height, width = sizes.to(x.device).unsqueeze(2).unbind(1)       # each `b 1`
+    return (row < height)[:, :, None] & (column < width)[:, None]
 
 # %% ../../nbs/37_maps.ipynb #3a7e0529
-def beside_maps(
+def map_kwargs(
     op:nn.Module,             # an operator
     x:Tensor,                 # maps `b c h w`
     sizes:Tensor|None=None,   # rows and columns of each `b 2`
-)->dict:                      # name of an argument → its value
-    "What an operator is told about the tokens of maps."
-    told = grid_kwargs(op, tuple(x.shape[2:]), 0)
-    if sizes is None: return told
-    real = real_places(x, sizes).flatten(1)
-    if not told and hasattr(op, 'merge_kwargs'):
-        number = real.cumsum(1) - 1
-        for name, (value, how) in op.merge_kwargs(rearrange(x, 'b c h w -> b (h w) c')).items():
-            told[name] = value[number]*real[..., None] if how == 'sum' else value[number]
-    return told | dict(sizes=real.to(x.dtype))
+)->dict:                      # arguments of its call
+    "What an operator needs to know of the tokens of maps."
+    kwargs = grid_kwargs(op, tuple(x.shape[2:]), 0)
+    if sizes is None: return kwargs
+    is_real = real_places(x, sizes).flatten(1)
+    if not kwargs and hasattr(op, 'merge_kwargs'):
+        number = is_real.cumsum(1) - 1                              # of each place among those that are real
+        tokens = rearrange(x, 'b c h w -> b (h w) c')
+        for name, (value, how) in op.merge_kwargs(tokens).items():
+            kwargs[name] = value[number]
+            if how == 'sum': kwargs[name] = kwargs[name]*is_real[..., None]
+    return kwargs | dict(sizes=is_real.to(x.dtype))
 
 # %% ../../nbs/37_maps.ipynb #789c0c2e
 class Operator2d(nn.Module):
@@ -75,12 +82,15 @@ class Operator2d(nn.Module):
     )->Tensor:                   # `b c h w`, in memory as `x` is; 0 on padding
         "The update of the maps."
         side = getattr(self.op, 'side', 1)       # of an operator that averages over cells
-        check_maps(x, sizes, getattr(self.op, 'dim', 'c'), side)
-        tokens, told = rearrange(x, 'b c h w -> b (h w) c'), beside_maps(self.op, x, sizes)
-        def cleared(t): return t if sizes is None else t.where(told['sizes'][..., None] > 0, 0)
-        y = cleared(self.op(cleared(tokens), **told))
-        y = rearrange(y, 'b (h w) c -> b c h w', h=x.shape[2])
-        return y if x.is_contiguous(memory_format=torch.channels_last) else y.contiguous()
+        check_maps(x, sizes, getattr(self.op, 'dim', None), side)
+        kwargs = map_kwargs(self.op, x, sizes)
+        tokens = rearrange(x, 'b c h w -> b (h w) c')
+        if sizes is None: update = self.op(tokens, **kwargs)
+        else:
+            is_real = kwargs['sizes'][..., None] > 0
+            update = self.op(tokens.where(is_real, 0), **kwargs).where(is_real, 0)
+        maps = rearrange(update, 'b (h w) c -> b c h w', h=x.shape[2])
+        return maps if x.is_contiguous(memory_format=torch.channels_last) else maps.contiguous()
 
 # %% ../../nbs/37_maps.ipynb #6c331f00
 def _map_mlp(dim, ratio=2.): return Mlp(dim, int(dim*ratio), use_conv=True)
@@ -97,9 +107,12 @@ class CrossStageAttention(nn.Module):
         super().__init__()
         width = dim//2
         factory = BlockFactory(attn, _map_mlp, width, num_heads, kwargs)
-        def block(attn, **half): return Block(width, Operator2d(attn), LayerNorm2d, **half)
         self.split = ConvNormAct(dim, 2*width, 1, act_layer=nn.SiLU)
-        self.blocks = nn.ModuleList([block(**factory.halves(i)) for i in range(depth)])
+        self.blocks = nn.ModuleList()
+        for i in range(depth):
+            halves = factory.halves(i)
+            operator = Operator2d(halves.pop('attn'))
+            self.blocks.append(Block(width, operator, LayerNorm2d, **halves))
         self.join = ConvNormAct(2*width, dim, 1, act_layer=nn.SiLU)
 
     def forward(self,
@@ -107,9 +120,9 @@ class CrossStageAttention(nn.Module):
         sizes:Tensor|None=None,  # rows and columns of each `b 2`, the rest being padding
     )->Tensor:                   # maps `b c h w`
         "The maps, half of their channels attended."
-        passed, y = self.split(x).chunk(2, 1)
-        for block in self.blocks: y = block(y, sizes)
-        return self.join(torch.cat([passed, y], 1))
+        passed, attended = self.split(x).chunk(2, 1)
+        for block in self.blocks: attended = block(attended, sizes)
+        return self.join(torch.cat([passed, attended], 1))
 
 # %% ../../nbs/37_maps.ipynb #1c43b17a
 class MaskDecoder(nn.Module):
@@ -124,7 +137,8 @@ class MaskDecoder(nn.Module):
         super().__init__()
         self.classes = nn.Parameter(torch.empty(num_classes, dim))
         self.blocks = nn.ModuleList([copy.deepcopy(block) for _ in range(depth)])
-        self.norm, self.norm_classes = nn.LayerNorm(dim), nn.LayerNorm(num_classes)
+        self.norm = nn.LayerNorm(dim)
+        self.norm_classes = nn.LayerNorm(num_classes)
         self.reset_parameters()
 
     def reset_parameters(self):
@@ -135,37 +149,43 @@ class MaskDecoder(nn.Module):
         maps:Tensor, # `b d h w`
     )->Tensor:       # logits of each patch's class `b c h w`
         "Cosines of patches and classes, normalised over classes."
-        grid, c = maps.shape[2:], self.classes.shape[0]
-        patches = maps.flatten(2).mT
-        tokens = torch.cat([self.classes.expand(maps.shape[0], -1, -1), patches], 1)
-        for block in self.blocks: tokens = run_block(block, tokens, self.grad_checkpointing, **grid_kwargs(block, grid, c))
+        grid = maps.shape[2:]
+        num_classes = self.classes.shape[0]
+        tokens = torch.cat([self.classes.expand(maps.shape[0], -1, -1), maps.flatten(2).mT], 1)
+        for block in self.blocks:
+            place = grid_kwargs(block, grid, num_classes)
+            tokens = run_block(block, tokens, self.grad_checkpointing, **place)
         unit = F.normalize(self.norm(tokens), dim=-1)
-        classes, patches = unit[:, :c], unit[:, c:]
-        return self.norm_classes(patches @ classes.mT).mT.unflatten(2, grid)
+        cosines = unit[:, num_classes:] @ unit[:, :num_classes].mT          # patches × classes
+        return self.norm_classes(cosines).mT.unflatten(2, grid)
 
 # %% ../../nbs/37_maps.ipynb #a3548b8c
-def _shared(model):
-    "A model with the same layers, from which some may be cut off without the other noticing"
-    twin = copy.copy(model)
-    for parts in ('_parameters', '_buffers', '_modules'): twin.__dict__[parts] = dict(model.__dict__[parts])
+def _with_same_layers(model):
+    "A model with the same layers, from which some may be cut off while `model` keeps them"
+    twin = copy.copy(model)                              # shares the dictionaries in which PyTorch keeps a module's parts
+    twin._parameters = dict(model._parameters)
+    twin._buffers = dict(model._buffers)
+    twin._modules = dict(model._modules)
     heads = (getattr(model, 'pretrained_cfg', None) or {}).get('classifier') or ()
-    for name in [heads] if isinstance(heads, str) else heads:            # timm cuts some heads in place
-        top = name.split('.')[0]
-        if top in twin._modules: twin._modules[top] = copy.deepcopy(twin._modules[top])
+    if isinstance(heads, str): heads = [heads]
+    for name in heads:                                   # timm cuts off some heads inside a part: that one is copied
+        part = name.split('.')[0]
+        if part in twin._modules: twin._modules[part] = copy.deepcopy(twin._modules[part])
     return twin
 
 def _decoder_block(body, grid, num_classes):
     "The body's last block; `ValueError` unless it takes tokens of classes beside those of a grid"
-    def refuse(why):
-        raise ValueError(f'{type(body).__name__} has no block for a decoder: {why}; decoder_depth=0 does without blocks')
-    if not len(getattr(body, 'blocks', ())): refuse('it is no stack of `blocks`')
+    def no_block(why):
+        return ValueError(f'{type(body).__name__} has no block for a decoder: {why}; decoder_depth=0 does without blocks')
+    if not len(getattr(body, 'blocks', ())): raise no_block('it is no stack of `blocks`')
     block = body.blocks[-1]
+    kind = type(block).__name__
     trial = copy.deepcopy(block).to('meta')
     tokens = torch.empty(1, num_classes + grid[0]*grid[1], body.num_features, device='meta')
     try:
         with torch.no_grad(): out = trial(tokens, **grid_kwargs(trial, grid, num_classes))
-    except Exception as e: refuse(f'{type(block).__name__} takes no list of tokens ({type(e).__name__}: {e})')
-    if out.shape != tokens.shape: refuse(f'{type(block).__name__} returns {tuple(out.shape)} for {tuple(tokens.shape)}')
+    except Exception as e: raise no_block(f'{kind} takes no list of tokens ({type(e).__name__}: {e})') from e
+    if out.shape != tokens.shape: raise no_block(f'{kind} returns {tuple(out.shape)} for {tuple(tokens.shape)}')
     return block
 
 # %% ../../nbs/37_maps.ipynb #761f3085
@@ -188,10 +208,11 @@ class Segmenter(TimmModel):
             raise ValueError(f"{type(body).__name__} can be no body: it has not timm's forward_intermediates")
         check_value('num_classes', num_classes, int_range())
         check_value('decoder_depth', decoder_depth, int_range(0))
-        body = _shared(body)
+        body = _with_same_layers(body)
         body.prune_intermediate_layers(1, prune_norm=True)
         super().__init__(body.num_features, 1, num_classes=num_classes, in_chans=getattr(body, 'in_chans', 3))
-        self.body, self.decoder_depth = body, decoder_depth
+        self.body = body
+        self.decoder_depth = decoder_depth
         stem = getattr(body, 'patch_embed', None)
         self.img_size = list(getattr(stem, 'img_size', None) or body.pretrained_cfg['input_size'][1:])
         self.head = self._make_head(num_classes)
@@ -204,17 +225,16 @@ class Segmenter(TimmModel):
         maps, = self.body.forward_intermediates(x, indices=1, intermediates_only=True)
         return F.interpolate(self.head(maps), size=x.shape[2:], mode='bilinear')
 
-# %% ../../nbs/37_maps.ipynb #c8a8fbe3
-@patch
-def _make_head(self:Segmenter, num_classes):
-    check_value('num_classes', num_classes, int_range())
-    block, dim = None, self.body.num_features
-    if self.decoder_depth:
-        stem = getattr(self.body, 'patch_embed', None)
-        grid = tuple(getattr(stem, 'grid_size', None) or (2, 2))
-        block = _decoder_block(self.body, grid, num_classes)
-    return MaskDecoder(block, dim, num_classes, self.decoder_depth)
+    def _make_head(self, num_classes):
+        check_value('num_classes', num_classes, int_range())
+        block = None
+        if self.decoder_depth > 0:
+            stem = getattr(self.body, 'patch_embed', None)
+            grid = getattr(stem, 'grid_size', None) or (2, 2)         # any, where the body has none
+            block = _decoder_block(self.body, grid, num_classes)
+        return MaskDecoder(block, self.body.num_features, num_classes, self.decoder_depth)
 
+# %% ../../nbs/37_maps.ipynb #c8a8fbe3
 @patch
 def reset_classifier(self:Segmenter,
     num_classes:int,           # of the new decoder
@@ -254,14 +274,16 @@ def data_cfg(cls:Segmenter,
 )->dict:
     "What timm keeps about the data of a model."
     body = default_cfgs[row['body']]
-    pictures = {k: body[k] for k in ('input_size', 'mean', 'std')}
-    return dict(num_classes=row['num_classes'], crop_pct=1., crop_mode='squash', classifier='head') | pictures
+    return dict(input_size=body['input_size'], mean=body['mean'], std=body['std'], num_classes=row['num_classes'],
+                crop_pct=1., crop_mode='squash', classifier='head')
 
 @patch
 def no_weight_decay(self:Segmenter)->set:
     "What body and operators name, and the embeddings of the classes."
-    asked = [(name, m) for name, m in self.named_modules() if name and hasattr(m, 'no_weight_decay')]
-    return {'head.classes'} | {f'{name}.{p}' for name, m in asked for p in m.no_weight_decay()}
+    names = {'head.classes'}
+    for part, module in self.named_modules():
+        if part and hasattr(module, 'no_weight_decay'): names |= {f'{part}.{name}' for name in module.no_weight_decay()}
+    return names
 
 @patch
 def group_matcher(self:Segmenter,
