@@ -322,6 +322,15 @@ def get_dls(
     dls.name = name
     return dls
 
+def known_task(
+    name,     # a key of `DATASETS`
+    **kwargs  # its options
+)->Task|None: # None: the data have to be read first
+    "The task of a data set that takes long to make, before it is made."
+    dls_args(name)
+    task = DATASETS[name].task
+    return task and task(**kwargs)
+
 # %% ../../nbs/49_datasets.ipynb #7067a0f4
 #| include: false
 @delegates(image_dls, but='read', keep=True)

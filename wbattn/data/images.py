@@ -20,7 +20,7 @@ from fastcore.parallel import parallel
 from functools import partial
 from fasttransform import Pipeline, Transform
 from fastai.data.core import Datasets, TfmdDL, TfmdLists
-from fastai.data.transforms import IntToFloatTensor, Normalize, ToTensor
+from fastai.data.transforms import CategoryMap, IntToFloatTensor, Normalize, ToTensor
 from fastai.losses import CrossEntropyLossFlat
 from fastai.torch_core import TensorImage, TensorMask
 from fastai.vision.augment import FlipItem, Resize
@@ -172,6 +172,34 @@ def find_pictures(
     found.files = files
     return found
 
+# %% ../../nbs/41_images.ipynb #f31cde6e
+POLICY_NUMBERS = dict( # policy → letters of a section of its name → the least and the largest number after them
+    rand=dict(m=(0, np.inf), n=(1, 100), p=(0, 1), mstd=(0, np.inf), mmax=(1, np.inf), inc=(0, 1)),
+    augmix=dict(m=(0, 10), w=(1, 100), d=(1, 100), a=(0, np.inf), b=(0, 1), mstd=(0, np.inf)),
+    tv=dict(n=(1, 100), m=(0, 30)))
+
+def _policy_words(name):
+    return f"auto_augment={name!r}; expected such as 'rand-m9-mstd0.5-inc1', 'tv-n2-m14' or 'none'"
+
+def check_policy(
+    name:str, # of a policy, such as 'rand-m9-mstd0.5-inc1'
+):
+    "`UserError` for numbers that timm would cut or ignore, or torchvision fail on in mid-training."
+    policy, *sections = name.split('-')
+    ranges, numbers = POLICY_NUMBERS.get(policy, dict(mstd=(0, np.inf))), {}
+    for section in sections:
+        if policy == 'rand' and section.startswith('t'): continue      # names its operations, which timm looks up
+        found = re.fullmatch(r'([a-z]+)(\d+(?:[.]\d+)?)', section)
+        if not found or found[1] not in ranges: raise UserError(_policy_words(name))
+        letters, number = found[1], float(found[2])
+        least, most = ranges[letters]
+        if not least <= number <= most:
+            raise UserError(f"{_policy_words(name)}, with {letters} from {least} to {most}")
+        numbers[letters] = number
+    most = numbers.get('mmax', 10)
+    if policy == 'rand' and numbers.get('m', 0) > most:
+        raise UserError(f"{_policy_words(name)}, with m from 0 to {most:g}, or a larger mmax")
+
 # %% ../../nbs/41_images.ipynb #c95872bf
 @dataclass(frozen=True)
 class Augment:
@@ -190,15 +218,15 @@ class Augment:
     def __post_init__(self):
         check_types(Augment, vars(self))
         for k, rule in _rules.items(): check_value(k, getattr(self, k), rule)
+        check_policy(self.auto_augment)
         try: self.train_tfm((32, 32))
-        except Exception as e:
-            raise ValueError(f"auto_augment={self.auto_augment!r}; expected such as 'rand-m9-mstd0.5-inc1', 'tv-n2-m14' or 'none'") from e
+        except Exception as e: raise ValueError(_policy_words(self.auto_augment)) from e
 
 _share = (lambda v: 0 <= v <= 1), "a share from 0 to 1"
 _rules = dict(
     color_jitter=((lambda v: 0 <= v < np.inf), "a number of at least 0"), crop=choice_of('rrc', 'pad', 'none'),
     crop_mode=choice_of('center', 'squash', 'border'), crop_pct=SHARE, hflip=_share,
-    scale=((lambda v: 0 < v[0] <= v[1]), "two positive numbers, the smaller first"), reprob=_share,
+    scale=((lambda v: 0 < v[0] <= v[1] <= 1), "two shares of the area in (0, 1], the smaller first"), reprob=_share,
     repeated_aug=int_range(1, 100), interpolation=choice_of('bilinear', 'bicubic'))
 
 # %% ../../nbs/41_images.ipynb #07d6d893
@@ -265,6 +293,14 @@ class RandomErase(Transform):
         return self.erasing(x.as_subclass(Tensor))
 
 # %% ../../nbs/41_images.ipynb #af7dfdba
+def height_width(
+    img_size, # a whole number, or two
+)->tuple:     # of two
+    "Height and width of pictures, each at least 1."
+    size = to_2tuple(img_size)
+    require(min(size) >= 1, 'img_size', img_size, "a number of pixels, or two")
+    return size
+
 def _held_out(x, y, share):
     "Indices to train on and to hold out"
     x = np.asarray(x)
@@ -319,8 +355,9 @@ def image_dls(
     "DataLoaders for a data set of pictures."
     check_types(image_dls, dict(img_size=img_size, valid_pct=valid_pct, augment=augment, mean=mean, std=std,
                                 download=download, verify=verify, data_dir=data_dir, train_on=train_on))
-    size = to_2tuple(img_size)
-    require(min(size) >= 1, 'img_size', img_size, "a number of pixels, or two")
+    size = height_width(img_size)
+    in_range = mean is None or 0 <= np.min(mean) and np.max(mean) <= 1
+    require(in_range, 'mean', mean, "a number from 0 to 1, or one of each channel")
     require(std is None or np.min(std) > 0, 'std', std, "a positive number, or one of each channel")
     require(not valid_pct or 0 < valid_pct < 1, 'valid_pct', valid_pct, "0, or a share below 1")
     small = max(size) < 96
@@ -404,6 +441,19 @@ class ReadFile(Transform):
     def encodes(self, o): # whatever `read` takes
         return self.read(o)
 
+class PixelLoss(CrossEntropyLossFlat):
+    "Cross-entropy of the pixels that have a class; of a batch without one, 0 with gradients of 0."
+    def __init__(self,
+        label_smoothing=0., # in [0, 1)
+    ): super().__init__(axis=1, label_smoothing=label_smoothing)
+    def __call__(self,
+        inp,  # scores `b c h w`
+        targ, # classes `b h w`, or `IGNORED`
+        **kwargs
+    ):
+        if self.reduction != 'mean' or (targ != IGNORED).any(): return super().__call__(inp, targ, **kwargs)
+        return inp[:0].sum() # a mean of nothing would be NaN; with a graph, which other processes wait for
+
 class IgnoreLabel(Transform):
     "Pixels of a number that is no class become `IGNORED`."
     order = 11 # after the masks of a batch became whole numbers
@@ -431,13 +481,14 @@ def _masked_files(path):
     for mask in sorted(unused): found.leave('masks without a picture', mask)
     return masks, found
 
-def _mask_set(path, names, masks, split_idx):
+def _mask_set(path, names, masks, codes, split_idx):
     "Pictures with masks"
     files = [[str(Path(path)/'images'/k) for k in names], [str(Path(path)/'masks'/masks[k]) for k in names]]
     tls = [TfmdLists(o, Pipeline(ReadFile(f)), split_idx=split_idx, types=[object])
            for o, f in zip(files, (_read_picture, _read_mask))]
     res = Datasets(tls=tls, n_inp=1)
-    res.loss_func = CrossEntropyLossFlat(axis=1)      # what a plain Learner takes
+    res.loss_func = PixelLoss()      # what a plain Learner takes
+    res.vocab = CategoryMap(codes, sort=False)
     return res
 
 # %% ../../nbs/41_images.ipynb #104ffe72
@@ -455,6 +506,8 @@ def mask_dls(
     check_types(mask_dls, dict(img_size=img_size, valid_pct=valid_pct, hflip=hflip, ignore=ignore))
     require(0 < valid_pct < 1, 'valid_pct', valid_pct, "a share between 0 and 1")
     check_value('hflip', hflip, _share)
+    if ignore is not None: check_value('ignore', ignore, int_range(0))
+    size = None if img_size is None else height_width(img_size)
     require(len(set(codes)) == len(codes) > 1, 'codes', list(codes), "two names or more, all different")
     root = Path(path)
     masks, found = _masked_files(root)
@@ -464,19 +517,19 @@ def mask_dls(
     sides = split_by_name(names, np.zeros(len(names)), valid_pct)
     folder = os.path.basename(os.path.abspath(root))
     say(f"folder {folder!r}: {len(sides[0])} + {len(sides[1])} pictures with masks{in_words(found.left_out)}")
-    return _mask_loaders(root, codes, img_size, hflip, ignore, masks, [[names[i] for i in side] for side in sides],
+    return _mask_loaders(root, codes, size, hflip, ignore, masks, [[names[i] for i in side] for side in sides],
                          (f'all without {valid_pct:g}', f'{valid_pct:g} of all'), num_workers=num_workers, **kwargs)
 
 # %% ../../nbs/41_images.ipynb #313a1d2a
-def _mask_loaders(root, codes, img_size, hflip, ignore, masks, sides, parts, **kwargs):
+def _mask_loaders(root, codes, size, hflip, ignore, masks, sides, parts, **kwargs):
     "Loaders of the pictures that were found"
-    size = to_2tuple(img_size) if img_size else _upright_size(root/'images'/sides[0][0])[::-1]
+    resize = [Resize(size, method='squish')] if size else []
+    if size is None: size = _upright_size(root/'images'/sides[0][0])[::-1]
     stats = dict(mean=list(IMAGENET_DEFAULT_MEAN), std=list(IMAGENET_DEFAULT_STD))
-    resize = [Resize(size, method='squish')] if img_size else []
     make = partial(TfmdDL, after_item=[*resize, FlipItem(hflip), ToTensor(), AddMaskCodes(codes)])
     after = [IntToFloatTensor(), Normalize.from_stats(*stats.values(), cuda=False)]
     if ignore is not None: after.append(IgnoreLabel(ignore))
-    sets = [_mask_set(root, names, masks, i) for i, names in enumerate(sides)]
+    sets = [_mask_set(root, names, masks, codes, i) for i, names in enumerate(sides)]
     contents = [(len(names), content_hash(names)) for names in sides]
     return as_loaders(sets, mask_task(codes, size, **stats), make=make, after_batch=after, contents=contents,
-                      parts=parts, vocab=list(codes), **kwargs)
+                      parts=parts, **kwargs)

@@ -244,7 +244,9 @@ def labelled(
 
 # %% ../../nbs/40_loaders.ipynb #383096ed
 def _floats(o, ndim): # pixels of so many dimensions, or of one less: those have one channel
-    x = torch.as_tensor(np.asarray(o), dtype=torch.float32)
+    o = np.asarray(o)
+    if o.dtype.kind not in 'biuf': raise UserError(f"pixels are {o.dtype}; expected real numbers")
+    x = torch.as_tensor(o, dtype=torch.float32)
     return x.unsqueeze(-3) if x.ndim == ndim - 1 else x
 
 class Pixels(Transform):
@@ -300,19 +302,18 @@ class Loaders(DataLoaders):
     def test_dl(self,
         test_items,        # inputs, or items of these loaders
         rm_type_tfms=None, # of fastai's
-        with_labels=False, # are they pairs of input and label, or files whose labels `with_targets` finds?
+        with_labels=False, # are they pairs of input and label (or mask), or files whose labels `with_targets` finds?
         **kwargs           # of the loader: bs, num_workers
     ):                     # a loader
         "A loader of other items, treated as those for validation are."
-        kind = Labelled if with_labels else Datasets          # masks have no labels to be given
-        if not isinstance(self.valid_ds, kind):
+        if not isinstance(self.valid_ds, Datasets):
             raise ValueError(f"{self.task.unit} can't be tested or predicted one by one; make loaders of what is new")
         if not with_labels:
             inputs = [o[0] if isinstance(o, tuple) else o for o in test_items]
             return super().test_dl(inputs, rm_type_tfms, **kwargs)
         parts = zip(*with_targets(test_items, self))
         tls = [tl._new(list(part), split_idx=1) for tl, part in zip(self.valid_ds.tls, parts)]
-        return self.valid.new(Labelled(tls=tls, n_inp=1), **kwargs)
+        return self.valid.new(type(self.valid_ds)(tls=tls, n_inp=1), **kwargs)
 
 # %% ../../nbs/40_loaders.ipynb #41dce1b0
 def with_targets(
@@ -324,7 +325,7 @@ def with_targets(
     for dl in dls.loaders:
         files, targets = (tl.items for tl in dl.dataset.tls[:2])
         if holds_files(files): known |= zip(map(str, files), targets)
-    vocab = getattr(dls, 'vocab', ()) # masks have none
+    vocab = dls.vocab if isinstance(dls.valid_ds, Labelled) else () # a mask lies in no folder of a class
     return [_with_target(item, known, vocab) for item in items]
 
 def _with_target(item, known, vocab):
@@ -392,7 +393,8 @@ def as_loaders(
         raise UserError(f"bs={bs} is more than the {len(sets[0])} training {task.unit}; choose less by --bs (bs)")
     empty = [name for name, o in zip(attrs.get('parts') or ROLES, sets) if not len(o)]
     if empty: raise UserError(f"the part {empty[0]!r} has no {task.unit}; expected one at least")
-    device = torch.device(device or default_device())
+    try: device = torch.device(device or default_device())
+    except RuntimeError: raise UserError(f"device={device!r}; expected such as cpu, cuda, cuda:1 or mps") from None
     make = partial(make, num_workers=num_workers, after_batch=after_batch,
                    pin_memory=num_workers != 0 and device.type == 'cuda')
     train = make(sets[0], bs=bs, shuffle=True, drop_last=True)
@@ -436,8 +438,15 @@ def array_dls(
     check_types(array_dls, dict(bs=bs, val_bs=val_bs))
     if val_bs is None: val_bs = 4*bs
     require(np.min(std) > 0, 'std', std, "a positive number, or one per channel")
+    require(np.isfinite(mean).all(), 'mean', mean, "a finite number, or one per channel")
+    parts = list(parts)
+    require(len(parts) in (2, 3), 'number of parts', len(parts), "two or three: training, validation and perhaps test")
     sets = [pixel_set(x, y, vocab, i > 0) for i, (x, y) in enumerate(parts)]
-    chans, *size = sets[0].tls[0].items.shape[1:]
+    shapes = [tuple(o.tls[0].items.shape[1:]) for o in sets]
+    require(len(set(shapes)) == 1, 'shapes of images', shapes, "one shape in all parts")
+    chans, *size = shapes[0]
+    for name, numbers in (('mean', mean), ('std', std)):
+        require(np.size(numbers) in (1, chans), name, numbers, f"a number, or one for each of {chans} channels")
     task = picture_task(vocab, chans, size, mean=np.ravel(mean).tolist(), std=np.ravel(std).tolist())
     batch_tfms = [*batch_tfms, Normalize.from_stats(mean, std, cuda=False)]
     contents = [(len(o), content_hash(o.tls[0].items, o.tls[1].items)) for o in sets]
@@ -486,10 +495,11 @@ def dataset(
     classes=None,# how many; None: as many as there are
     size=224,    # side of the pictures, or symbols of a sequence
     format='',   # in which form it comes, and on which terms
-    url=''       # where it is published
+    url='',      # where it is published
+    task=None    # function of the options to their `Task`, where it is known before the data are made
 ):               # a decorator
     "Put a function that makes loaders into the table."
-    row = partial(SimpleNamespace, title=title, images=images, classes=classes, size=size, format=format, url=url)
+    row = partial(SimpleNamespace, title=title, images=images, classes=classes, size=size, format=format, url=url, task=task)
     def add(make):
         DATASETS[name] = row(make=make, options=tuple(signature(make).parameters))
         return make

@@ -132,7 +132,10 @@ def imdb_dls(
     from sklearn.datasets import load_files
     names, parts = ['neg', 'pos'], {}
     for k in ('train', 'test'):
-        found = load_files(Path(data_dir)/'aclImdb'/k, categories=names, shuffle=False)
+        folder = Path(data_dir)/'aclImdb'/k
+        if not folder.is_dir():
+            raise FileNotFoundError(f"no imdb here: {str(folder)!r} doesn't exist; unpack aclImdb_v1.tar.gz in {str(data_dir)!r}")
+        found = load_files(folder, categories=names, shuffle=False)
         parts[k] = byte_rows(found.data), found.target
     return sequence_dls('imdb', parts, names, max_len, **kwargs)
 

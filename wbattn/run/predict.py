@@ -6,8 +6,8 @@
 __all__ = ['token_probs', 'generate', 'stream_text']
 
 # %% ../../nbs/75_predict.ipynb #c1fba057
-import math, os, re, time, torch, warnings
-import pandas as pd
+import inspect, math, os, re, time, torch, warnings
+import numpy as np, pandas as pd
 from contextlib import suppress
 from pathlib import Path
 from matplotlib.figure import Figure
@@ -20,7 +20,7 @@ from typing import Iterator
 from fastai.data.core import DataLoaders
 from fastai.data.transforms import get_image_files
 from fastcore.basics import listify
-from ..data import dls_args, get_dls, read_image, real_accuracy
+from ..data import dls_args, get_dls, known_task, read_image, real_accuracy
 from ..cores import cpu_threads, default_threads
 from ..data.loaders import compare_fingerprints
 from ..data.text import VOCABS, get_vocab
@@ -28,7 +28,7 @@ from ..look import (RECORDS, MissingQuantity, ablate, class_masks, class_probabi
     merge_figure, new_figure, no_math, plot_ablation, plot_prediction)
 from ..models.maps import Segmenter
 from ..models.merging import TokenMerger
-from ..checks import check_value, int_range, require, SHARE, UserError
+from ..checks import check_choice, check_value, int_range, require, SHARE, UserError
 from wbattn.run.runs import (explicit_options, check_data, optional_figure, predictions, read_pretrained, save_figure,
     scores)
 from ..train.callbacks import amp_mode
@@ -92,9 +92,13 @@ def evaluation_dls(
     if data == run.get('data'): config = run['recipe']['data'] | run['given']
     config = {k: v for k, v in (config | dict(img_size=size)).items() if k in takes}
     given = explicit_options(o, ['data_dir', 'download', 'num_workers']) | (o.cfg or {})
+    for k in ('mean', 'std'):
+        if k in given and len(np.ravel(given[k])) == 1: given[k] = np.ravel(given[k]).item()
     device = next(model.parameters()).device
     fixed = dict(device=device)
     if 'val_bs' in takes: fixed |= dict(bs=1, val_bs=o.bs or 128) # bs: of training, which doesn't happen
+    task = known_task(data, **config | given)
+    if task: check_data_fit(model, task)
     return get_dls(data, **config | given | fixed)
 
 # %% ../../nbs/75_predict.ipynb #75n4m3s1
@@ -107,6 +111,14 @@ def check_names(
     if not own or not now: return
     differ = compare_fingerprints(dict(classes=list(own)), dict(classes=list(now)))
     if differ: raise UserError(f"the data's classes aren't the model's: {differ[0]}")
+
+def check_data_fit(
+    model, # see read_pretrained
+    task,  # of the data
+):
+    "`ValueError` unless a model reads such data, and its classes are theirs."
+    check_model(task, lambda k, v: v if k == 'img_size' else getattr(model, k, v))
+    check_names(model, task)
 
 def evaluation_name(
     part,         # valid or test
@@ -136,8 +148,9 @@ def merged(
 )->nn.Module:
     "The model, or a merger around it."
     if given is None: return model
-    try: return TokenMerger(model, **given).eval()
-    except TypeError as e: raise UserError(f"merge={given}: {e}") from e
+    _, *names = inspect.signature(TokenMerger).parameters # the first is the model
+    for name in given: check_choice(name, names, "merge takes no")
+    return TokenMerger(model, **given).eval()
 
 # %% ../../nbs/75_predict.ipynb #75ab0002
 def ablation_table(
@@ -190,8 +203,7 @@ def run_eval(
     if o.out != '': check_writable(out)
     dls = evaluation_dls(model, o)
     task = task_of(dls)
-    check_model(task, lambda k, v: v if k == 'img_size' else getattr(model, k, v))
-    check_names(model, task)
+    check_data_fit(model, task)
     if dls.name == model.run.get('data') and not o.data_dir: check_data(model.run.get('fingerprint'), task)
     with cpu_threads(default_threads(model)):
         res, p = _evaluate(o, model, dls)

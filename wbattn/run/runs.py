@@ -23,7 +23,7 @@ from fastai.data.core import DataLoaders
 from fastai.learner import Learner
 from fastai.torch_core import num_distrib, rank_distrib, set_seed
 from ..cores import check_processes, cpu_threads, default_threads
-from ..data import dls_args, get_dls
+from ..data import dls_args, get_dls, known_task
 from ..data.loaders import DATASETS, compare_fingerprints
 from ..look import MissingQuantity, RECORDS, RecordLayers, learning_curves, plot_history, without_attention
 from ..models import create, list_models, published, save_model
@@ -33,7 +33,7 @@ from ..checks import SHARE, UserError, check_choice, check_value, choice_of, req
 from ..train.callbacks import LOSSES, ShardedDL, gather
 from ..train.checkpoint import (CSVLog, Checkpoint, DelayedSignals, StopOnSignal, atomic_write, check_writable,
     load_checkpoint, read_json, read_log, versions, write_json)
-from ..train.learner import load_weights, mean_iou, overlaps, task_of, wb_learner
+from ..train.learner import load_weights, make_model, mean_iou, overlaps, task_of, wb_learner
 from ..train.recipes import MAIN_ARCH, RECIPE_FIELDS, get_recipe, read_recipe
 
 # %% ../../nbs/74_runs.ipynb #231ba371
@@ -130,6 +130,8 @@ def _run_file(file):
         del sys.modules[name]
         raise
 
+IMPORTED = [] # files and modules that users of this process asked for
+
 def import_files(
     names, # Python files, and names of modules
 )->list:   # of the same, files with their whole path
@@ -146,22 +148,17 @@ def import_files(
         require(is_module, 'import', str(name), "a Python file, or the name of a module, that is there")
         importlib.import_module(name)
         found.append(str(name))
+    IMPORTED.extend(found)
     return found
 
-def import_remembered(
-    names,      # what a run was made with
-    folder:Path # of the run
+def warn_of_imports(
+    names, # what a run was made with
 ):
-    "Run it again; a warning says what isn't there, or isn't run."
+    "A warning that names code which a file asks for: it isn't run, unless the user says so in his own command."
+    if IMPORTED: return # he has said what to run, perhaps from another place
     for name in names:
-        file = Path(name)
-        inside = not file.is_absolute() or folder.resolve() in file.resolve().parents
-        try:
-            if file.suffix == '.py' and inside: raise UserError("a file inside the run's own directory is not run")
-            import_files([name])
-        except UserError as e:
-            made_with = f"the run was made with --import {shlex.quote(name)}: {e}"
-            warnings.warn(f"{made_with}; if it is needed, say where it is by --import")
+        again = f'--import {shlex.quote(name)}'
+        warnings.warn(f"the run was made with {again}; what a file names isn't run by itself: if you know it, say {again}")
 
 # %% ../../nbs/74_runs.ipynb #a5d6dc40
 def _check_kinds(run):
@@ -203,7 +200,7 @@ _not_from_here = ('pretrained', 'pretrained_cfg', 'pretrained_cfg_overlay', 'pre
 def _make(path, arch, changes):
     "The model of a file, before it is moved anywhere."
     weights, run = load_weights_and_config(path)
-    import_remembered(run.get('given', {}).get('import_', ()), path.parent)
+    warn_of_imports(run.get('given', {}).get('import_', ()))
     name, kwargs = run.get('arch', arch), run.get('model_kwargs', {}) | changes
     if not name:
         raise UserError("weights alone don't say what model they are of; pass arch, a name of list_models()")
@@ -218,10 +215,11 @@ def _make(path, arch, changes):
     return model
 
 # %% ../../nbs/74_runs.ipynb #07b7ba92
-_colours = (lambda v: all(0 <= c < math.inf for c in v)), "a list of numbers of at least 0"
+_colours = (lambda v: all(0 <= c < math.inf for c in np.ravel(v))), "a number of at least 0, or a list of one for each channel"
+_spreads = (lambda v: all(0 < c < math.inf for c in np.ravel(v))), "a positive number, or a list of one for each channel"
 _sides = (lambda v: len(v) == 3 and all(isinstance(n, int) and n > 0 for n in v)), "channels, height and width"
 _prepared = dict(
-    mean=_colours, std=_colours, crop_pct=SHARE, crop_mode=choice_of('center', 'squash', 'border'),
+    mean=_colours, std=_spreads, crop_pct=SHARE, crop_mode=choice_of('center', 'squash', 'border'),
     interpolation=choice_of('nearest', 'bilinear', 'bicubic', 'lanczos'), input_size=_sides)
 PREPARED = tuple(_prepared) # how a picture is prepared
 
@@ -243,10 +241,11 @@ def read_pretrained(
     except (ValueError, TypeError, KeyError, RuntimeError, OSError, SafetensorError) as e: # what is in it, or doesn't fit
         why = f"it says nothing of {e}" if isinstance(e, KeyError) else e
         raise UserError(f"can't read {str(path)!r}: {why}") from e
-    channels = getattr(made, 'in_chans', 1)
-    for k in {'mean', 'std'} & (cfg or {}).keys():
-        require(len(cfg[k]) in (1, channels), k, cfg[k], f"one number, or one for each of {channels} channels")
-    made.pretrained_cfg |= cfg or {}
+    channels, changes = getattr(made, 'in_chans', 1), dict(cfg or {})
+    for k in {'mean', 'std'} & changes.keys():
+        changes[k] = np.ravel(changes[k]).tolist()
+        require(len(changes[k]) in (1, channels), k, cfg[k], f"one number, or one for each of {channels} channels")
+    made.pretrained_cfg |= changes
     return made.eval().to(device)
 
 # %% ../../nbs/74_runs.ipynb #4a1b159b
@@ -394,6 +393,24 @@ def _new_run(o):
     return SimpleNamespace(**vars(o) | decided)
 
 # %% ../../nbs/74_runs.ipynb #38cafd0e
+def check_resumed_imports(
+    names,      # what the run began with
+    given:dict, # what this command was told
+):
+    "`UserError` that says what to type: what a checkpoint names isn't run by itself, on resuming neither."
+    if not names or 'import_' in given: return
+    again = ' '.join(f'--import {shlex.quote(name)}' for name in names)
+    raise UserError(f"the run was made with {again}; what a file names isn't run by itself: say it again to resume")
+
+def check_log(
+    path:Path, # of a run that goes on
+):
+    "`UserError` for a damaged log, before the run goes on."
+    if not path.exists(): return
+    rows = read_log(path)
+    whole = all('seconds' in row for row in rows)
+    if not whole: raise UserError(f"{str(path)!r} has epochs without 'seconds'; move it away, and the run goes on with a new one")
+
 _info = 'data', 'arch', 'given', 'model_kwargs', 'recipe'
 _places = *_loading, 'import_' # may be others when a run goes on
 
@@ -408,7 +425,8 @@ def _resume(p):
         if k in _places or v == was: continue
         began = 'without it' if was is None else f'with {was!r}'
         raise UserError(f"{k}={v!r}, but the run to resume began {began}: a schedule can't change half-way")
-    if 'import_' not in p.given: import_remembered(info['given'].get('import_', ()), p.out)
+    check_resumed_imports(info['given'].get('import_', ()), p.given)
+    check_log(p.out/'log.csv')
     given = info['given'] | p.given
     recipe = read_recipe(info['recipe'])
     decided = dict(recipe=recipe, given=given, start=None, state=state, epochs_done=state['epoch'])
@@ -459,10 +477,12 @@ def build_run(
 )->Learner:
     "The learner of a plan; nothing is written."
     r, device = p.recipe, pick_device(p.device)
-    set_seed(p.seed)
-    bs = r.bs//max(1, num_distrib())//r.grad_accum_steps
     of_data = r.data | explicit_options(p, _loading)
     check_needed(p.data, of_data)
+    task = known_task(p.data, **of_data)
+    if task and p.arch.startswith('wb_'): make_model(p.arch, task, r.model | p.model_kwargs) # refused before data are made
+    set_seed(p.seed)
+    bs = r.bs//max(1, num_distrib())//r.grad_accum_steps
     dls = get_dls(p.data, bs=bs, seed=p.seed, device=device, **of_data)
     if p.state: check_data(p.state['info'].get('fingerprint'), task_of(dls))
     learn = wb_learner(dls, p.arch, r, cbs=p.cbs, weights=p.start and p.start.state_dict(), **p.model_kwargs)
@@ -520,7 +540,8 @@ def _say_stopped(p):
     if not (p.out/'checkpoint.pt').exists():
         return print_main("\nstopped before the first checkpoint; nothing is left of it", sys.stderr)
     done = load_checkpoint(p.out/'checkpoint.pt')['epoch']
-    again = shlex.join(['wbattn_train', '--resume', '--out', str(p.out)])
+    imports = [word for name in p.given.get('import_', ()) for word in ('--import', name)]
+    again = shlex.join(['wbattn_train', '--resume', '--out', str(p.out), *imports])
     print_main(f"\nstopped; {done} of {p.recipe.epochs} epochs are saved. Continue with: {again}", sys.stderr)
 
 # %% ../../nbs/74_runs.ipynb #e27af2a3

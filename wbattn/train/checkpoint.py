@@ -11,6 +11,7 @@ import numpy as np, pandas as pd, torch
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
+from pandas.api.types import is_numeric_dtype
 from pathlib import Path
 from fastai.callback.core import Callback
 from fastai.callback.tracker import TrackerCallback
@@ -84,6 +85,8 @@ def read_log(
     try: table = pd.read_csv(path)
     except ValueError as e: raise UserError(f"{str(path)!r} is no table of epochs: {e}") from None
     if 'epoch' not in table: raise UserError(f"{str(path)!r} is no table of epochs: it has no column 'epoch'")
+    words = [name for name in table if not is_numeric_dtype(table[name])]
+    if words: raise UserError(f"{str(path)!r} is no table of epochs: column {words[0]!r} holds {table[words[0]].iloc[0]!r}, no numbers")
     return [{k: v for k, v in row.items() if pd.notna(v)} for row in table.to_dict('records')]
 
 def write_epoch(

@@ -6,7 +6,7 @@
 __all__ = ['wb_learner', 'features', 'NearestSubspace']
 
 # %% ../../nbs/56_learner.ipynb #54775e49
-import copy, copyreg, math, numpy as np, sys, torch, torch.nn.functional as F
+import copy, copyreg, math, numpy as np, re, sys, torch, torch.nn.functional as F
 from accelerate.utils import DistributedDataParallelKwargs
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -35,8 +35,9 @@ from timm import get_pretrained_cfg_value
 from timm.layers import to_2tuple
 from timm.optim import create_optimizer_v2, get_optimizer_info, param_groups_layer_decay, param_groups_weight_decay
 from ..cores import cpu_threads, default_threads
-from ..checks import check_choice
+from ..checks import UserError, check_choice
 from ..data import Task, task_of
+from ..data.images import PixelLoss
 from ..models import create
 from ..models.transformer import fit_positions
 from ..models.weights import check_weights
@@ -366,6 +367,13 @@ def check_forward(
         raise ValueError(f"{name} returns {list(given) if given else type(out).__name__}; expected {list(want)}")
 
 # %% ../../nbs/56_learner.ipynb #b64f4334
+def argument_error(
+    error:Exception, # what a constructor raised
+)->str:
+    "What is wrong with its arguments, without the names of Python's methods."
+    unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+    return f"it takes no argument {unknown[1]!r}" if unknown else str(error) or type(error).__name__
+
 def make_model(
     name:str,     # in timm's registry
     task:Task,    # of the data
@@ -386,7 +394,9 @@ def make_model(
     try:
         check_fits(name, bs, device, **kwargs)
         model = create(name, **kwargs)
-    except TypeError as e: raise ValueError(f"{name}: {e}") from e
+    except UserError: raise
+    except (TypeError, ValueError, AssertionError) as e: # what timm and PyTorch say of an argument
+        raise ValueError(f"{name}: {argument_error(e)}") from e
     if not ours: check_forward(model, task, name)
     if weights is not None: load_weights(model, weights)
     return model
@@ -395,9 +405,8 @@ def make_model(
 def _loss_of(recipe, task):
     "The function of a recipe's loss."
     check_recipe(recipe, task.kind)
-    loss = LOSSES[recipe.loss][0](recipe)
-    if task.kind == 'masks': loss.axis = 1
-    return loss
+    if task.kind == 'masks': return PixelLoss(recipe.smoothing)
+    return LOSSES[recipe.loss][0](recipe)
 
 # %% ../../nbs/56_learner.ipynb #7dd670d2
 def _loss_of_block(dls, recipe, task, loss_func):
