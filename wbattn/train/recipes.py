@@ -244,7 +244,7 @@ def get_recipe(
     arch:str=None,  # architecture
     /,              # (a change may be called `data`, too)
     finetune:bool=False, # for weights that are trained already
-    variant:str=None, # 'readme': as in the README of the published code; None: the paper's
+    variant:str=None, # 'readme': as in the README of the published code; 'printed': as in ToST's text; None: the usual
     **changes       # fields to change; None means: leave as it is
 )->Recipe:
     "The recipe for a data set and architecture, with changes."
