@@ -22,7 +22,8 @@ def _check_qkv(q, k, v):
     check_tensors(queries=q, keys=k, values=v)
     fit = q.dim() == k.dim() == 4 and 0 < q.shape[2] <= k.shape[2]
     fit = fit and k.shape == v.shape == (*q.shape[:2], k.shape[2], q.shape[3])
-    require(fit, 'shapes', (q.shape, k.shape, v.shape), 'queries b h m p, keys and values b h n p with n ≥ m ≥ 1')
+    expected = 'queries b h m p, keys and values b h n p with n ≥ m ≥ 1'
+    require(fit, 'shapes', (q.shape, k.shape, v.shape), expected)
 
 def _mask_as_bias(mask, q, k):
     "A mask as what is added to the logits, −∞ where a boolean one is False"
@@ -33,7 +34,8 @@ def _mask_as_bias(mask, q, k):
     logits_shape = (*q.shape[:3], k.shape[2])
     fit = mask.dim() in (2, 4)
     fit = fit and all(size in (1, full) for size, full in zip(mask.shape[::-1], logits_shape[::-1]))
-    require(fit, 'mask', mask.shape, f'm n = {logits_shape[2:]}, or b h m n = {logits_shape}, where b and h may be 1')
+    expected = f'm n = {logits_shape[2:]}, or b h m n = {logits_shape}, where b and h may be 1'
+    require(fit, 'mask', mask.shape, expected)
     if is_boolean: return k.new_zeros(mask.shape).masked_fill(~mask, -torch.inf)
     return mask.to(k.dtype)
 
@@ -112,7 +114,8 @@ def _softmax_attention_fused(q, k, v, sizes=None, scale=None, dropout=0., mask=N
     bias = None if needs_no_bias else _logit_bias(q, k, sizes, mask, is_causal)
     if bias is not None and bias.requires_grad: raise Unfit('a gradient by sizes or mask')
     kernel_is_causal = needs_no_bias and q.shape[2] > 1    # a single query is the last row: it sees all
-    with no_autocast(q): y = F.scaled_dot_product_attention(q, k, v, bias, dropout, kernel_is_causal, scale=scale)
+    with no_autocast(q):
+        y = F.scaled_dot_product_attention(q, k, v, bias, dropout, kernel_is_causal, scale=scale)
     if torch.compiler.is_compiling() or dropout: return y
     ran_fused = hasattr(type(y.grad_fn), '_saved_query')   # it did, and a gradient is asked for
     return _PlainSecond.apply(y, q, k, v, bias, scale, kernel_is_causal) if ran_fused else y
@@ -126,7 +129,7 @@ def cross_covariance_attention(
     sizes:Tensor|None=None,  # how many tokens each row stands for `b n`, ≥ 0
     dropout:float=0.,        # probability that an attention weight is dropped
 )->Tensor:                   # `b h n p`
-    "softmax(q̂ᵀk̂·temp) between channels, applied to each token's value; q̂, k̂ have unit length over tokens."
+    "softmax(q̂ᵀk̂·temp) between channels, on each token's value; q̂, k̂ have unit length over tokens."
     _check_qkv(q, k, v)
     q, k = widen(q), widen(k)
     if sizes is not None:

@@ -53,10 +53,12 @@ def as_half_lives(
 )->Tensor:                        # `h`
     "Half-lives of all heads; `ValueError` unless there is one for each, and all are positive."
     lives = torch.as_tensor(half_life)
-    values_unknown = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or lives.is_meta
+    is_transformed = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    values_unknown = is_transformed or lives.is_meta
     fits = lives.shape in ((), (1,), (num_heads,))
     if not fits or not (values_unknown or (lives > 0).all()):
-        raise ValueError(f'half_life must be > 0, one number or one for each of the {num_heads} heads, got {half_life}')
+        expected = f'one number or one for each of the {num_heads} heads'
+        raise ValueError(f'half_life must be > 0, {expected}, got {half_life}')
     return lives.expand(num_heads)
 
 # %% ../../nbs/18_causal.ipynb #18aa0004
@@ -280,7 +282,8 @@ class CachedOperator(CausalOperator):
         "What each head gathers for tokens `b n d`, and the cache with theirs"
         q, *new = self.to_heads(x)
         cache = new or [q]
-        if state is not None: cache = [torch.cat([old.to(q), tokens], 2) for old, tokens in zip(state, cache)]
+        if state is not None:
+            cache = [torch.cat([old.to(q), tokens], 2) for old, tokens in zip(state, cache)]
         keys, values = cache[0], cache[-1]
         gathered = softmax_attention(q, keys, values, dropout=self._dropout, is_causal=True)
         return _Read(gathered, tuple(cache))
@@ -291,7 +294,7 @@ class CachedOperator(CausalOperator):
     )->tuple:                             # keys and values, or codes, of no row yet `b h 0 p`
         "The state before the first token."
         if device is None: device = next((p.device for p in self.parameters()), 'cpu')
-        empty = torch.zeros(batch, self.num_heads, 0, self.head_dim, device=device)     # of the type that is read
+        empty = torch.zeros(batch, self.num_heads, 0, self.head_dim, device=device)   # takes the tokens' type
         return (empty,) if self.num_maps == 1 else (empty, empty)
 
 class CausalSoftmax(CachedOperator, SoftmaxAttention):

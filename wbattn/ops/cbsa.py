@@ -54,7 +54,7 @@ def _grid_of(n, grid):
 def grid_pool(
     n:int,                              # tokens
     side:int=8,                         # representatives are side × side
-    grid:tuple[int, int]|None=None,     # rows and columns of patches, (1, -1) for one row; a square unless given
+    grid:tuple[int, int]|None=None,     # rows and columns, (1, -1) for one row; a square unless given
     prefix:int=0,                       # class tokens in front, which no representative averages
     suffix:int=0,                       # tokens at the end, likewise
     like:Tensor=torch.empty(0),         # device and type of the result
@@ -112,9 +112,9 @@ class CBSA(ProjectedAttention):
         qkv_bias:bool=False,             # a bias in the codes; the published code has none
         *,
         side:int=8,                      # representatives are side × side
-        grid:tuple[int, int]|None=None,  # where a call gives none: rows and columns, (1, -1): a row; None: a square
-        num_prefix_tokens:int=0,         # where a call gives none: tokens in front, which no representative averages
-        published:bool=False,            # leave out as many at the end in place of those, as in the published training
+        grid:tuple[int, int]|None=None,  # where a call gives none; (1, -1): a row; None: a square
+        num_prefix_tokens:int=0,         # where a call gives none: tokens in front, which nobody averages
+        published:bool=False,            # leave out as many at the end instead, as in the published training
         proj_drop:float=0.,              # dropout of the update
         proj_bias:bool=True,             # a bias in the map back
         **block,                         # what timm's blocks hand to every attention layer
@@ -139,9 +139,9 @@ class CBSA(ProjectedAttention):
         x:Tensor,                           # tokens `b n d`
         *,
         sizes:Tensor|None=None,             # how many tokens each row stands for `b n`; all 1 unless given
-        grid:tuple[int, int]|None=None,     # rows and columns of the tokens behind the prefix; the constructor's unless given
+        grid:tuple[int, int]|None=None,     # rows and columns behind the prefix; else the constructor's
         num_prefix_tokens:int|None=None,    # tokens in front of them, likewise
-        pool:Tensor|None=None,              # the sums of their weights `b n m`, for tokens that were no neighbours
+        pool:Tensor|None=None,              # sums of weights `b n m`, for tokens that were no neighbours
         attn_mask:None=None,                # timm's blocks hand it on; any mask is refused
         is_causal:bool=False,               # as well
     )->Tensor:                              # what a block adds to them `b n d`
@@ -174,8 +174,8 @@ def _check_padding(sizes, is_token, own_rows, own_columns):
     column = torch.arange(columns)
     expected = (row < own_rows[:, None, None]) & (column < own_columns[:, None, None])
     fits = torch.equal(is_token, expected) and ((sizes == 0) | (sizes == 1)).all()
-    require(fits, 'sizes', sizes.unique().tolist(),
-        f'1, and 0 for padding on the right and below, on a grid of {(rows, columns)}; merged rows bring `pool`')
+    expected = f'1, and 0 for padding on the right and below, on a grid of {(rows, columns)}'
+    require(fits, 'sizes', sizes.unique().tolist(), f'{expected}; merged rows bring `pool`')
 
 def _padded_pool(sizes, side, grid, prefix, suffix, like):
     "Weights `b n m` of maps of several sizes in one frame, rows and columns `grid`"
@@ -195,7 +195,7 @@ def _padded_pool(sizes, side, grid, prefix, suffix, like):
 def pool(self:CBSA,
     n:int,                              # tokens
     sizes:Tensor|None=None,             # how many each row stands for `b n`: neighbours of a row; 0: padding
-    grid:tuple[int, int]|None=None,     # rows and columns of the tokens behind the prefix; the constructor's unless given
+    grid:tuple[int, int]|None=None,     # rows and columns behind the prefix; else the constructor's
     num_prefix_tokens:int|None=None,    # tokens in front of them, likewise
     like:Tensor=torch.empty(0),         # device and type of the result
 )->Tensor:                              # `n m`, with sizes `b n m`
@@ -212,9 +212,9 @@ def pool(self:CBSA,
 @patch
 def merge_kwargs(self:CBSA,
     x:Tensor,                           # tokens before merging `b n d`
-    grid:tuple[int, int]|None=None,     # rows and columns of the tokens behind the prefix; the constructor's unless given
+    grid:tuple[int, int]|None=None,     # rows and columns behind the prefix; else the constructor's
     num_prefix_tokens:int|None=None,    # tokens in front of them, likewise
-)->dict:                                # name of an argument → what each token brings to it `n m`, and how merging combines it
+)->dict:                                # argument → what each token brings `n m`, and how it is combined
     "Weights of the representatives: a token that stands for several takes the sum of theirs."
     pool = self.pool(x.shape[1], None, grid, num_prefix_tokens, widen(x[:0]))
     return {'pool': (pool, 'sum')}

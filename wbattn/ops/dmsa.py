@@ -21,7 +21,7 @@ from ..rates import variational_rate
 # %% ../../nbs/16_dmsa.ipynb #79446a26
 def _descending(scores):
     "Scores from the largest down, and where they stood; equal ones keep their order"
-    if to_onnx(): return scores.topk(scores.shape[-1])   # it has TopK, the first of equal ones first, but no stable sort
+    if to_onnx(): return scores.topk(scores.shape[-1])   # ONNX has no stable sort; its TopK keeps the order
     return scores.sort(dim=-1, descending=True, stable=True)
 
 def soft_threshold(
@@ -38,7 +38,7 @@ def soft_threshold(
     ordered, order = _descending(scores)
     if weights is None: counts = torch.ones_like(ordered)
     else: counts = weights.to(scores).expand_as(scores).gather(-1, order)
-    running_count = counts.cumsum(-1).clamp_min(1e-12)          # before any weight: tau is far below all others
+    running_count = counts.cumsum(-1).clamp_min(1e-12)          # before any weight: tau far below
     tau = ((counts*ordered).cumsum(-1) - 1) / running_count
     threshold = tau[..., :topk].max(-1, keepdim=True).values    # of equal ones the first: one gradient
     projected = (scores - threshold).relu()
@@ -98,7 +98,8 @@ def check_masked_codes(
     check_tensors(w=w, Pi=Pi, mask=mask)
     fit = w.ndim == 4 and 0 not in w.shape[2:] and Pi.shape == w.shape[:3]
     fit = fit and (mask is None or mask.shape == w.shape[:2])
-    require(fit, 'shapes', (w.shape, Pi.shape), 'codes b h n p with n, p ≥ 1, membership b h n and mask b h')
+    expected = 'codes b h n p with n, p ≥ 1, membership b h n and mask b h'
+    require(fit, 'shapes', (w.shape, Pi.shape), expected)
 
 # %% ../../nbs/16_dmsa.ipynb #16aa0004
 @operator
@@ -170,7 +171,11 @@ def _update_of_living_heads(x, Pi, mask, qkv, proj, qkv_bias=None, proj_bias=Non
     return torch.baddbmm(bias, join_heads(gathered), _rows_of_heads(proj.mT, num_heads, heads))
 
 # %% ../../nbs/16_dmsa.ipynb #9f0409c2
-_activations = {'soft_threshold': soft_threshold, 'sigmoid': torch.sigmoid, 'relu': torch.relu, 'gelu': F.gelu}
+_activations = {
+    'soft_threshold': soft_threshold,
+    'sigmoid': torch.sigmoid,
+    'relu': torch.relu,
+    'gelu': F.gelu}
 
 def _check_options(num_heads, topk, sparsify, activation):
     "Raise `ValueError` unless the options of a `DMSA` fit together"
@@ -179,7 +184,8 @@ def _check_options(num_heads, topk, sparsify, activation):
     if topk is None: return
     thresholds_heads = sparsify in ('subspace', 'both') and activation == 'soft_threshold'
     fits = is_int(topk) and 1 <= topk <= num_heads
-    require(fits and thresholds_heads, 'topk', topk, f'1 … num_heads={num_heads}, and a soft threshold of subspaces')
+    expected = f'1 … num_heads={num_heads}, and a soft threshold of subspaces'
+    require(fits and thresholds_heads, 'topk', topk, expected)
 
 class Gates(NamedTuple):
     "What takes part in a step."

@@ -225,7 +225,7 @@ class Expand(SketchedOperator):
         num_heads:int=8,         # K
         head_dim:int|None=None,  # p, dim // num_heads unless given; it bounds the rank
         *,
-        rank:int|None=None,      # r, columns of the sketch per head, r ≤ p and K·r ≤ d; None: 20, or half a head
+        rank:int|None=None,      # r, sketch columns per head, r ≤ p and K·r ≤ d; None: 20, or half a head
         eps:float=1e-2,          # ridge ε, ≥ 0
         seed:int=0,              # which Ω
         **block,                 # what timm's blocks hand to every attention layer
@@ -238,7 +238,7 @@ class Expand(SketchedOperator):
     def forward(self,
         x:Tensor,                  # tokens `b n d`
         *,
-        sizes:Tensor|None=None,    # how many tokens each row stands for `b n`, neighbours in order; all 1 unless given
+        sizes:Tensor|None=None,    # how many neighbours each row stands for `b n`; all 1 unless given
         omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`, for tokens that were no neighbours
         attn_mask:None=None,       # timm's blocks hand it on; any mask is refused
         is_causal:bool=False,      # as well
@@ -274,7 +274,7 @@ class Compress(SketchedOperator):
     def forward(self,
         x:Tensor,                  # tokens `b n d`
         *,
-        sizes:Tensor|None=None,    # how many tokens each row stands for `b n`, neighbours in order; all 1 unless given
+        sizes:Tensor|None=None,    # how many neighbours each row stands for `b n`; all 1 unless given
         omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`, for tokens that were no neighbours
         attn_mask:None=None,       # timm's blocks hand it on; any mask is refused
         is_causal:bool=False,      # as well
@@ -299,7 +299,7 @@ def eta(self:Compress)->Tensor:
 def membership(self:Compress,
     x:Tensor,                  # tokens `b n d`
     *,
-    sizes:Tensor|None=None,    # how many tokens each row stands for `b n`, neighbours in order; all 1 unless given
+    sizes:Tensor|None=None,    # how many neighbours each row stands for `b n`; all 1 unless given
     omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`
 )->Tensor:                     # Π `b h n`, sums to one over h
     "How much each token belongs to each subspace (ECA eq. 7)."
@@ -336,7 +336,7 @@ class ECAttention(SketchedOperator):
     def forward(self,
         x:Tensor,                  # tokens `b n d`
         *,
-        sizes:Tensor|None=None,    # how many tokens each row stands for `b n`, neighbours in order; all 1 unless given
+        sizes:Tensor|None=None,    # how many neighbours each row stands for `b n`; all 1 unless given
         omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`, for tokens that were no neighbours
         attn_mask:None=None,       # timm's blocks hand it on; any mask is refused
         is_causal:bool=False,      # as well
@@ -347,7 +347,8 @@ class ECAttention(SketchedOperator):
 
     def _update(self, x, omega):
         half = self.compress
-        return eca_update(x, half.bases(), omega, self.alpha, self.beta, half.eta, half.eps, half.rank, half.projection)
+        strengths = self.alpha, self.beta, half.eta
+        return eca_update(x, half.bases(), omega, *strengths, half.eps, half.rank, half.projection)
 
 # %% ../../nbs/15_eca.ipynb #3cc0de14
 @patch(as_prop=True)
@@ -370,7 +371,7 @@ def bases(self:ECAttention)->Tensor:   # U `h d p`
 def membership(self:ECAttention,
     x:Tensor,                  # tokens `b n d`
     *,
-    sizes:Tensor|None=None,    # how many tokens each row stands for `b n`, neighbours in order; all 1 unless given
+    sizes:Tensor|None=None,    # how many neighbours each row stands for `b n`; all 1 unless given
     omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`
 )->Tensor:                     # Π `b h n`, sums to one over h
     "How much each token belongs to each subspace (ECA eq. 7)."
@@ -450,7 +451,8 @@ def _outside_grads(codes, P, beta, eta, dN):
     dprojected = chunk.projected.mul_((dlogits/eta).unsqueeze(-1)).sub_(dcodes)
     _add_product(dcodes, dprojected, P.mT)
     deta = -(dlogits*chunk.logits).sum() / eta
-    return _OutsideGrads(_heads_last(outside.mul_(weight)), dN, chunk.codes.mT @ dprojected, mean_s.sum(), deta)
+    dP = chunk.codes.mT @ dprojected
+    return _OutsideGrads(_heads_last(outside.mul_(weight)), dN, dP, mean_s.sum(), deta)
 
 # %% ../../nbs/15_eca.ipynb #0437a8e5
 class _MapInChunks(Function):
@@ -509,7 +511,8 @@ def _eca_update_in_chunks(Z, U, omega, alpha=0.1, beta=0.1, eta=0.5, eps=1e-2, r
     several = [t for t in (alpha, beta, eta) if isinstance(t, Tensor) and t.numel() != 1]
     if several: raise Unfit('α, β or η is no single number')
     S = sketch_tokens(Z, omega)
-    if S.dtype != Z.dtype or torch.is_autocast_enabled('cpu'): raise Unfit('half precision, or autocast is on')
+    if S.dtype != Z.dtype: raise Unfit('half precision')
+    if torch.is_autocast_enabled('cpu'): raise Unfit('autocast is on')
     Q = ridge_basis(S, eps)
     P = group_projectors(U, S[..., :_compression_columns(rank, omega, U)], eps, projection)
     W = rearrange(U, 'h d p -> d (h p)')

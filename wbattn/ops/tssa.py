@@ -36,7 +36,7 @@ class TokenStatistics(NamedTuple):
 def token_statistics(
     w:Tensor,               # codes `b h n p`, float32 or better
     temp:Tensor,            # temperatures `h 1`
-    sum_tokens:Callable,    # (per token `b h n .`, what `before` says of it) → its sum over tokens, or up to each
+    sum_tokens:Callable,    # (per token `b h n .`, the sum before) → sum over all tokens, or up to each
     bias:Tensor|None=None,  # added to each token's share of the energy `h n`
     before:Sums=Sums(),     # of the tokens before these; None: there were none
 )->TokenStatistics:

@@ -29,7 +29,7 @@ class CompressOnly(ECAttention):
 
 # %% ../../nbs/19_variants.ipynb #c35189cb
 class RedrawnECA(ECAttention):
-    "ECAttention that draws a new sketch at every forward pass: in training, or (as published) in evaluation, too."
+    "ECAttention that draws a new sketch at every forward pass: in training, or (as published) always."
     def __init__(self,
         dim:int,          # token width d
         *args,            # num_heads and head_dim of ECAttention
@@ -53,11 +53,11 @@ def _rounded(x, dtype):
 
 # %% ../../nbs/19_variants.ipynb #81bchol2
 class CholeskyECA(ECAttention):
-    "ECAttention with the basis Q of Algorithm 4: a Cholesky factor of the Gram matrix, or QR where that fails."
+    "ECAttention with the basis Q of Algorithm 4: by Cholesky of the Gram matrix, or QR where that fails."
     def __init__(self,
         dim:int,            # token width d
         *args,              # num_heads and head_dim of ECAttention
-        gram:str='float64', # precision of the Gram matrix, where it is less than the model's: float16, bfloat16
+        gram:str='float64', # precision of the Gram matrix if lower than the model's: float16, bfloat16
         **kwargs            # further arguments of ECAttention
     ):
         super().__init__(dim, *args, **kwargs)
@@ -125,5 +125,5 @@ class NoAttention(nn.Module):
         return torch.zeros_like(x)
 
 # %% ../../nbs/19_variants.ipynb #19aa0009
-variant_layers = dict(CompressOnly=CompressOnly, RedrawnECA=RedrawnECA, CholeskyECA=CholeskyECA, RawTSSA=RawTSSA,
-                      NoAttention=NoAttention)
+_variants = CompressOnly, RedrawnECA, CholeskyECA, RawTSSA, NoAttention
+variant_layers = {Op.__name__: Op for Op in _variants}
