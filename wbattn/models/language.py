@@ -34,7 +34,8 @@ def as_ids(
     longest:int|None,  # most tokens n; None: any number
 )->Tensor:             # int64
     "The ids of tokens; `ValueError` unless they are whole numbers of the table, in this shape."
-    if not isinstance(ids, Tensor): raise ValueError(f'ids must be a tensor of whole numbers, got {type(ids).__name__}')
+    if not isinstance(ids, Tensor):
+        raise ValueError(f'ids must be a tensor of whole numbers, got {type(ids).__name__}')
     if ids.dtype == torch.bool or ids.is_floating_point() or ids.is_complex():
         raise ValueError(f'ids must be whole numbers such as torch.int64, got {ids.dtype}')
     shape = tuple(ids.shape)
@@ -100,11 +101,11 @@ class WhiteBoxGPT(TimmModel):
         attn:str|Callable='tssa',        # operator: 'tssa', 'softmax', 'mssa', or a constructor
         mlp:str|Callable|None='mlp',     # second half of a block: 'mlp', 'ista', 'none', or a constructor
         pos_embed:str='learned',         # 'learned': a table of positions; 'none'
-        conv:int=0,                      # tokens that a convolution before the blocks spans, 2 or more; 0: none
+        conv:int=0,                      # tokens that a convolution before the blocks spans; 0: none
         init_values:float|None=None,     # start of LayerScale; None: without
         bias:bool=False,                 # biases of linear maps and norms
         drop_rate:float=0.,              # dropout of the embedding
-        **kwargs,                        # `mlp_*`: of the second half; others: of the operator, such as half_life
+        **kwargs,                        # `mlp_*`: of the second half; others: of the operator (half_life, …)
     ):
         super().__init__(embed_dim, num_heads, depth=depth, vocab_size=vocab_size)
         require(pos_embed in ('learned', 'none'), 'pos_embed', pos_embed, "'learned' or 'none'")
@@ -121,7 +122,7 @@ class WhiteBoxGPT(TimmModel):
         self.block_factory = BlockFactory(attn, mlp, embed_dim, num_heads, kwargs, causal_layers)
         norm_layer = partial(nn.LayerNorm, eps=1e-5, bias=bias)
         make_block = partial(Block, embed_dim, norm_layer=norm_layer, init_values=init_values)
-        self.blocks = nn.ModuleList([make_block(**self.block_factory.halves(index)) for index in range(depth)])
+        self.blocks = nn.ModuleList([make_block(**self.block_factory.halves(i)) for i in range(depth)])
         self.norm = norm_layer(embed_dim)
         self._init_parameters()
         self.conv = ShortConv(embed_dim, conv) if conv else None
@@ -197,11 +198,12 @@ def reset_classifier(self:WhiteBoxGPT,
 # %% ../../nbs/33b_language.ipynb #4ac30c8d
 def _gpt_size(embed_dim, depth, num_heads, block_size=1024, vocab_size=50304, **others):
     "Arguments of a size"
-    return dict(embed_dim=embed_dim, depth=depth, num_heads=num_heads, block_size=block_size, vocab_size=vocab_size,
-                **others)
+    return dict(embed_dim=embed_dim, depth=depth, num_heads=num_heads, block_size=block_size,
+                vocab_size=vocab_size, **others)
 
 _word_sizes = dict(base=_gpt_size(768, 12, 12), medium=_gpt_size(1024, 24, 16), large=_gpt_size(1280, 36, 20))
-_byte_sizes = dict(bytes_tiny=_gpt_size(64, 2, 4, 128, 256, conv=4), bytes_small=_gpt_size(128, 4, 8, 256, 256, conv=4),
+_byte_sizes = dict(bytes_tiny=_gpt_size(64, 2, 4, 128, 256, conv=4),
+                   bytes_small=_gpt_size(128, 4, 8, 256, 256, conv=4),
                    bytes_base=_gpt_size(256, 6, 8, 512, 256, conv=4))
 _rivals = dict(softmax=dict(attn='softmax'), crate=dict(attn='mssa', mlp='ista'))
 _word_families = dict(tost=dict(attn='tssa', init_values=1e-5)) | _rivals
@@ -209,7 +211,8 @@ _byte_families = dict(tost=dict(attn='tssa', half_life='ladder')) | _rivals
 
 def _gpt_rows(families, sizes):
     "Every family in every size"
-    return {f'wb_gpt_{family}_{size}': families[family] | sizes[size] for family, size in product(families, sizes)}
+    pairs = product(families, sizes)
+    return {f'wb_gpt_{family}_{size}': families[family] | sizes[size] for family, size in pairs}
 
 gpt_models = _gpt_rows(_word_families, _word_sizes) | _gpt_rows(_byte_families, _byte_sizes)
 
@@ -290,7 +293,8 @@ def step(self:WhiteBoxGPT,
     ids = as_ids(ids.unsqueeze(1) if is_one_token else ids, 'b n', self.vocab_size, None)
     batch, num_tokens = ids.shape
     if state is None: state = self.init_state(batch)
-    if len(state.seen) != batch: raise ValueError(f'expected a state of {batch} samples, got one of {len(state.seen)}')
+    if len(state.seen) != batch:
+        raise ValueError(f'expected a state of {batch} samples, got one of {len(state.seen)}')
     if self.max_seq_len is not None: check_length(num_tokens, self.max_seq_len - int(state.seen.max()))
     x = self._embed_at(ids, state.seen[:, None])
     stem = ()
@@ -361,7 +365,7 @@ class WhiteBoxEncoder(TimmModel):
         if attn == 'eca': kwargs.setdefault('rank', min(20, embed_dim//num_heads))
         self.block_factory = BlockFactory(attn, mlp, embed_dim, num_heads, kwargs)
         make_block = partial(Block if pre_norm else PostNormBlock, embed_dim)
-        self.blocks = nn.ModuleList([make_block(**self.block_factory.halves(index)) for index in range(depth)])
+        self.blocks = nn.ModuleList([make_block(**self.block_factory.halves(i)) for i in range(depth)])
         for block in self.blocks:
             block.drop_path1 = nn.Dropout(drop_rate)
             if hasattr(block, 'drop_path2'): block.drop_path2 = nn.Dropout(drop_rate)
@@ -383,7 +387,8 @@ def reset_classifier(self:WhiteBoxEncoder,
     global_pool:str|None=None,    # refused: the mean over symbols is the only pooling
 ):
     "A fresh head, on the same device and in the same precision."
-    require(global_pool is None, 'global_pool', global_pool, 'None: the mean over symbols is the only pooling')
+    expected = 'None: the mean over symbols is the only pooling'
+    require(global_pool is None, 'global_pool', global_pool, expected)
     TimmModel.reset_classifier(self, num_classes)
 
 # %% ../../nbs/33b_language.ipynb #b088da2b

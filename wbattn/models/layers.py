@@ -193,7 +193,7 @@ class LearnedPositions(nn.Module):
     )->Tensor:      # `1 m+n d`, the prefix first
         "The table for a grid, stretched where it isn't its own."
         is_symbolic = any(isinstance(size, torch.SymInt) for size in grid)
-        if not is_symbolic and tuple(grid) == self.grid: return self.table   # an export takes no size for granted
+        if not is_symbolic and tuple(grid) == self.grid: return self.table   # an export assumes no size
         return stretch(self.table, self.grid, tuple(grid))
 
     def fit(self,
@@ -246,7 +246,7 @@ class Block(nn.Module):
         drop_path:float=0.,          # probability that a sample skips a half, in training
         init_values:float|None=None, # start of LayerScale's γ₁, γ₂; None or 0: no LayerScale
         mlp:nn.Module|None=None,     # second half `mlp(x)`: MLP, ISTA or nothing
-        mlp_residual:bool=True,      # False: `x = mlp(norm2(x))`, for a half that keeps its input by itself (ISTA)
+        mlp_residual:bool=True,      # False: `x = mlp(norm2(x))`, for a half that keeps its input (ISTA)
     ):
         super().__init__()
         require(0 <= drop_path < 1, 'drop_path', drop_path, 'in [0, 1)')
@@ -302,7 +302,7 @@ def run_block(
 # %% ../../nbs/30_layers.ipynb #28f1e6dd
 class TimmModel(nn.Module):
     "What timm asks of a model, as far as the answer is the same for all of ours."
-    reads = 'images'                       # the kind of data: 'images', 'masks', 'text', 'sequences' (ids), 'sets'
+    reads = 'images'                       # the data: 'images', 'masks', 'text', 'sequences' (ids) or 'sets'
     hub_task = 'image-classification'      # the hub's word for what the model does
     pools = ()                             # names that `global_pool` may have
     kwargs_filter = ()                     # timm's words for pictures that the model doesn't take
@@ -320,7 +320,8 @@ class TimmModel(nn.Module):
             smallest = 0 if name in ('num_classes', 'cls_attn_layers') else 1
             check_value(name, size, int_range(smallest))
             setattr(self, name, int(size))
-        if embed_dim % num_heads: raise ValueError(f"embed_dim={embed_dim} must be divisible by num_heads={num_heads}")
+        if embed_dim % num_heads:
+            raise ValueError(f"embed_dim={embed_dim} must be divisible by num_heads={num_heads}")
         self.num_features = self.head_hidden_size = embed_dim
 
     def get_classifier(self)->nn.Module:
@@ -371,7 +372,7 @@ def _init_layer(self:TimmModel, layer):
 
 @patch
 def _init_parameters(self:TimmModel):
-    "What a model starts beyond its modules' own: all linear maps and tables; classes with more start that, too"
+    "What a model starts beyond its modules' own: linear maps and tables; a class with more adds to it"
     self.apply(self._init_layer)
 
 # %% ../../nbs/30_layers.ipynb #26599d25
@@ -414,7 +415,8 @@ def _make_head(self:TimmModel, num_classes):
 
 @patch
 def _check_pooling(self:TimmModel, global_pool):
-    if not self.pools: raise ValueError(f'{type(self).__name__} has no choice of pooling, got {global_pool!r}')
+    if not self.pools:
+        raise ValueError(f'{type(self).__name__} has no choice of pooling, got {global_pool!r}')
     check_choice(global_pool, self.pools, 'unknown global_pool')
 
 @patch

@@ -85,6 +85,7 @@ def data_cfg(cls:WhiteBoxSets,
     row:dict, # arguments
 )->dict:
     "What timm keeps about the data of a model."
-    return dict(num_classes=4, input_size=(1, 1, 16), classifier='head', first_conv=None, mean=(0.,), std=(1.,))
+    return dict(num_classes=4, input_size=(1, 1, 16), classifier='head', first_conv=None,
+                mean=(0.,), std=(1.,))
 
 register(WhiteBoxSets, set_models)

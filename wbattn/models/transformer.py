@@ -28,7 +28,8 @@ from .layers import (Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed, 
     grid_kwargs, rename_weights)
 
 # %% ../../nbs/31_transformer.ipynb #c6bc8939
-attn_layers = dict(eca=ECAttention, tssa=TSSA, dmsa=DMSA, mssa=MSSA, cbsa=CBSA, softmax=SoftmaxAttention, xca=XCA)
+attn_layers = dict(eca=ECAttention, tssa=TSSA, dmsa=DMSA, mssa=MSSA, cbsa=CBSA,
+                   softmax=SoftmaxAttention, xca=XCA)
 
 def _make_mlp(dim, ratio=4., bias=True): return Mlp(dim, int(dim*ratio), bias=bias)
 
@@ -73,7 +74,8 @@ class BlockFactory:
         for m in attn.modules():
             if isinstance(getattr(m, 'seed', None), int): m.seed = 1000*m.seed + index
         mlp = None if self.mlp is None else self.mlp(**self.mlp_kwargs)
-        return dict(attn=attn, mlp=mlp, mlp_residual=not isinstance(mlp, ISTA))
+        keeps_input = getattr(mlp, 'keeps_input', False)
+        return dict(attn=attn, mlp=mlp, mlp_residual=not keeps_input)
 
 # %% ../../nbs/31_transformer.ipynb #84276557
 def make_stem(
@@ -131,7 +133,7 @@ class WhiteBoxTransformer(TimmModel):
         patch_size:int=16,                 # side of a patch in pixels
         in_chans:int=3,                    # channels of the image
         num_classes:int=1000,              # 0: no head
-        global_pool:str='token',           # 'token', 'avg' (patch tokens), 'all' (all tokens, CRATE's 'mean'), ''
+        global_pool:str='token',           # 'token', 'avg' (patches), 'all' tokens (CRATE's 'mean') or ''
         embed_dim:int=384,                 # width d of a token
         depth:int=12,                      # number L of blocks
         num_heads:int=8,                   # number K of subspaces; also the heads of class attention
@@ -143,10 +145,11 @@ class WhiteBoxTransformer(TimmModel):
         stem:str='conv',                   # of `make_stem`: 'conv', 'deep', 'linear' or 'patch'
         extra_convs:int=0,                 # stride-1 convolutions in front of a 'conv' stem, for tiny images
         pos_embed:str='fourier',           # 'fourier', 'learned' (a table for the nominal grid) or 'none'
-        init_std:float|None=.02,           # of linear maps and tokens; None: PyTorch's own, standard normal tokens
-        **kwargs                           # `mlp_*`: of the second half, without `mlp_`; others: of the operator
+        init_std:float|None=.02,           # of linear maps and tokens; None: PyTorch's own, normal tokens
+        **kwargs                           # `mlp_*`: of the second half, without `mlp_`; others: of `attn`
     ):
-        super().__init__(embed_dim, num_heads, depth=depth, cls_attn_layers=cls_attn_layers, num_classes=num_classes)
+        super().__init__(embed_dim, num_heads, depth=depth, cls_attn_layers=cls_attn_layers,
+                         num_classes=num_classes)
         self._check_pooling(global_pool)
         self.global_pool = global_pool
         self.init_std = init_std
@@ -158,11 +161,12 @@ class WhiteBoxTransformer(TimmModel):
         self.cls_token = nn.Parameter(torch.zeros(1, 1, embed_dim))
         self.pos_embed = make_positions(pos_embed, embed_dim, self.patch_embed.grid_size, int(self.cls_first))
         self.block_factory = BlockFactory(attn, mlp, embed_dim, num_heads, kwargs)
-        make_block = partial(Block, embed_dim, norm_layer=norm_layer, drop_path=drop_path_rate, init_values=init_values)
-        self.blocks = nn.ModuleList([make_block(**self.block_factory.halves(index)) for index in range(depth)])
+        make_block = partial(Block, embed_dim, norm_layer=norm_layer, drop_path=drop_path_rate,
+                             init_values=init_values)
+        self.blocks = nn.ModuleList([make_block(**self.block_factory.halves(i)) for i in range(depth)])
         scale = 1. if depth <= 12 else 1e-5
-        cls_attn_blocks = [ClassAttention(embed_dim, num_heads, scale, norm_layer) for _ in range(cls_attn_layers)]
-        self.cls_attn_blocks = nn.ModuleList(cls_attn_blocks)
+        make_layer = partial(ClassAttention, embed_dim, num_heads, scale, norm_layer)
+        self.cls_attn_blocks = nn.ModuleList([make_layer() for _ in range(cls_attn_layers)])
         self.norm = norm_layer(embed_dim)
         self.head_drop = nn.Dropout(drop_rate)
         self.head = self._make_head(num_classes)
@@ -396,8 +400,9 @@ def checkpoint_filter(self:WhiteBoxTransformer,
     state:dict, # weights as published, or ours
 )->dict:        # the same under our names, positions stretched
     "What happens to weights before they are loaded."
-    is_crate = any(name.startswith('transformer.layers.') for name in rename_weights(state))    # CRATE's own names
-    state = _split_class_attention(rename_weights(state, _published_names))
+    theirs = rename_weights(state)                       # without wrappers
+    is_crate = any(name.startswith('transformer.layers.') for name in theirs)
+    state = _split_class_attention(rename_weights(theirs, _published_names))
     if is_crate and self.num_heads == 1: state = _add_output_maps(state, self)
     if isinstance(self.patch_embed, LinearPatchEmbed): state = _flatten_patch_convolution(state)
     return fit_positions(state, self)

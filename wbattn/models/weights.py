@@ -58,7 +58,8 @@ def check_rebuilds(
 ):
     "`ValueError` unless the model's name and arguments build such a model."
     if not hasattr(model, '_model_args') or not hasattr(model, 'pretrained_cfg'):
-        raise ValueError(f"can't save a {type(model).__name__}; expected a model of create() or timm.create_model()")
+        kind = type(model).__name__
+        raise ValueError(f"can't save a {kind}; expected a model of create() or timm.create_model()")
     arch = model.pretrained_cfg['architecture']
     args = build_args(model)
     with torch.device('meta'): rebuilt = create(arch, **args)
@@ -66,7 +67,8 @@ def check_rebuilds(
     check_weights(model.state_dict(), rebuilt, what)
     expected = module_kinds(rebuilt)
     kinds = module_kinds(model)
-    changed = [f'{name}: {kinds.get(name)} for {kind}' for name, kind in expected.items() if kinds.get(name) != kind]
+    changed = [f'{name}: {kinds.get(name)} for {kind}' for name, kind in expected.items()
+               if kinds.get(name) != kind]
     added = kinds.keys() - expected.keys()
     if changed or added: raise ValueError(f"{what}; other modules: {changed[:8]}")
 
@@ -74,10 +76,10 @@ def check_rebuilds(
 def save_model(
     model:nn.Module,     # a registered model, or a compiled, distributed or averaged one around it
     path:str|Path,       # directory, made if need be
-    card:dict|None=None, # of the README, by timm's words: description, details, usage, license, citation, tags
+    card:dict|None=None, # of the README, timm's words: description, details, usage, license, citation, tags
     **cfg,               # entries of timm's pretrained cfg to set: mean, std, label_names, …
 )->Path:                 # the directory
-    "Write `model.safetensors`, `config.json` and `README.md`; `ValueError` for what `load_model` couldn't read."
+    "Write weights, `config.json` and `README.md`; `ValueError` for what `load_model` couldn't read."
     known_entries = [field.name for field in fields(PretrainedCfg)]
     for entry in cfg: check_choice(entry, known_entries, "timm's pretrained cfg has no")
     model = unwrap_model(model)
@@ -87,7 +89,7 @@ def save_model(
     with TemporaryDirectory(dir=path) as folder:
         files = Path(folder)
         write_files(model, files, card or {}, cfg)
-        mode = (files/'README.md').stat().st_mode          # what the user's umask allows; safetensors asks for less
+        mode = (files/'README.md').stat().st_mode    # what the user's umask allows; safetensors asks for less
         for file in files.iterdir():
             file.chmod(mode)
             file.replace(path/file.name)
@@ -104,7 +106,8 @@ def write_files(
     copy = deepcopy(model).to('cpu', memory_format=torch.contiguous_format)   # as safetensors asks
     config = dict(pretrained_cfg=dict(num_classes=model.num_classes) | cfg)
     data_config = dict(img_size=getattr(model, 'img_size', None))
-    save_for_hf(copy, folder, config, model_args=build_args(model), data_config=data_config, safe_serialization=True)
+    save_for_hf(copy, folder, config, model_args=build_args(model), data_config=data_config,
+                safe_serialization=True)
     lift_labels(folder/'config.json')
     (folder/'README.md').write_text(model_card(model, card), encoding='utf-8')
 
@@ -160,12 +163,13 @@ def load_model(
     **kwargs,      # changes: another num_classes starts a fresh head, whatever kind of head it is
 )->nn.Module:      # in evaluation mode
     "Read back what `save_model` wrote."
-    if not Path(path, 'model.safetensors').is_file(): raise FileNotFoundError(f"no model.safetensors in {str(path)!r}")
+    if not Path(path, 'model.safetensors').is_file():
+        raise FileNotFoundError(f"no model.safetensors in {str(path)!r}")
     saved = read_config(path)
     num_classes = kwargs.pop('num_classes', saved.args['num_classes'])
     args = saved.args | kwargs
-    model = create(saved.arch, pretrained=True, pretrained_cfg=saved.pretrained_cfg, pretrained_model_args=saved.args,
-                   **args)
+    model = create(saved.arch, pretrained=True, pretrained_cfg=saved.pretrained_cfg,
+                   pretrained_model_args=saved.args, **args)
     if num_classes != model.num_classes:
         model.reset_classifier(num_classes)
         model.pretrained_cfg |= dict(label_names=None, label_descriptions=None)

@@ -71,6 +71,7 @@ def ista_step(
 # %% ../../nbs/11_crate.ipynb #12926841
 class ISTA(nn.Module):
     "One step of sparse coding from a = z, in a learned square dictionary: CRATE's second half of a block."
+    keeps_input = True     # what it returns replaces the tokens: a block adds nothing to it
     def __init__(self,
         dim:int,          # token width d
         step:float=0.1,   # step size η, > 0
