@@ -5,14 +5,14 @@
 # %% auto #0
 __all__ = ['ablate', 'cls_attention', 'cls_attention_maps', 'explain', 'layer_rates', 'layer_sparsity', 'layer_spectra',
            'learning_curves', 'membership_maps', 'memberships', 'merge_figure', 'plot_ablation', 'plot_layer_rates',
-           'plot_spectra', 'plot_step_sizes', 'plot_subspaces', 'RecordLayers', 'step_sizes', 'subspace_coherence',
-           'without_attention']
+           'plot_spectra', 'plot_step_sizes', 'plot_subspaces', 'random_update', 'RecordLayers', 'step_sizes',
+           'subspace_coherence', 'without_attention']
 
 # %% ../../nbs/66_look.ipynb #66a00004
 from .ablation import ablate, attention_parts, part_name, plot_ablation, without_attention
 from .measure import (QUANTITIES, RECORDS, MissingQuantity, Quantity, Record, RecordLayers, attention_kinds,
     attention_layers, cls_attention, lacks, layer_rates, layer_sparsity, layer_spectra, memberships, model_name,
-    operators, run_model, step_sizes, subspace_coherence)
+    operators, random_update, run_model, step_sizes, subspace_coherence)
 from .plots import (BARE, BLUE, COLORS, GREEN, GREY, ORANGE, cls_attention_maps, figure_png,
     learning_curves, membership_maps, merge_figure, new_figure, plot_history, plot_layer_rates, plot_spectra,
     plot_step_sizes, plot_subspaces, prepare_image)
@@ -20,5 +20,5 @@ from .report import SECTIONS, class_masks, class_probabilities, explain, no_math
 
 _all_ = ['ablate', 'cls_attention', 'cls_attention_maps', 'explain', 'layer_rates', 'layer_sparsity', 'layer_spectra',
          'learning_curves', 'membership_maps', 'memberships', 'merge_figure', 'plot_ablation', 'plot_layer_rates',
-         'plot_spectra', 'plot_step_sizes', 'plot_subspaces', 'RecordLayers', 'step_sizes', 'subspace_coherence',
-         'without_attention']
+         'plot_spectra', 'plot_step_sizes', 'plot_subspaces', 'random_update', 'RecordLayers', 'step_sizes',
+         'subspace_coherence', 'without_attention']

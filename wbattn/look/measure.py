@@ -320,7 +320,7 @@ def cls_attention(
     if getattr(model, 'cls_token', None) is None: raise lacks(model, "class token")
     with _Softmaxes() as softmaxes, sdpa_kernel(SDPBackend.MATH): run_model(model, x)
     num_tokens = math.prod(patch_grid(model, x.shape[-2:])) + model.num_prefix_tokens
-    weights = softmaxes.first_rows[1] or softmaxes.first_rows[num_tokens]        # class attention, or among all tokens
+    weights = softmaxes.first_rows[1] or softmaxes.first_rows[num_tokens]    # of one query, or of all
     if not weights: raise lacks(model, "attention of the class token")
     return [to_patch_grid(layer, model, x) for layer in weights]
 
@@ -391,7 +391,8 @@ RECORDS = {
     'layer_rates.csv': Record(measure=recorded_rates, labels={key: q.label for key, q in QUANTITIES.items()}),
     'step_sizes.csv': Record(measure=recorded_step_sizes,
         labels=dict(alpha='α: expansion (step size)', beta='β: compression (step size)')),
-    'sparsity.csv': Record(measure=layer_sparsity, labels=dict(nonzero_codes='share of codes that are not 0'))}
+    'sparsity.csv': Record(measure=layer_sparsity,
+        labels=dict(nonzero_codes='share of codes that are not 0'))}
 
 # %% ../../nbs/61_measure.ipynb #525aa7c9
 class RecordLayers(Callback):

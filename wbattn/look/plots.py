@@ -165,7 +165,7 @@ def plot_history(
     labels = {}
     for known in RECORDS.values(): labels |= known.labels
     columns = pd.read_csv(record, index_col='epoch').T
-    name = columns.index.str.replace(r'_\d+$', '', regex=True)          # of a column: without the number of its layer
+    name = columns.index.str.replace(r'_\d+$', '', regex=True)    # without the number of the layer
     tables = {labels[key]: group.T for key, group in columns.groupby(name, sort=False)}
     fig = _plot_by_layer(tables)
     for ax in fig.axes[:len(tables)]: ax.locator_params(axis='x', integer=True)
@@ -182,7 +182,7 @@ def plot_subspaces(
     chosen = spread(len(layers))
     fig, [axs] = new_figure(1, len(chosen), w=2.5)
     for ax, i in zip(axs, chosen):
-        end = len(bases[layers[i]]) + 0.5                               # heads are numbered 1 … h along both axes
+        end = len(bases[layers[i]]) + 0.5             # heads are numbered 1 … h along both axes
         image = ax.imshow(coherences[i], cmap='cividis', vmin=0, vmax=1, extent=(0.5, end, end, 0.5))
         ax.set(title=f'layer {layers[i] + 1}', xlabel='head', ylabel='head')
         ax.locator_params(integer=True)
@@ -230,7 +230,7 @@ def prepare_image(
         (*steps, normalize), chans = _model_transform(unwrap_model(model))
         pixels = Compose(steps)(read_image(image, 'L' if chans == 1 else 'RGB'))
         x = normalize(pixels)
-    drawn = make_grid(pixels.float().cpu(), normalize=True)             # one image: its range to [0, 1], grey to RGB
+    drawn = make_grid(pixels.float().cpu(), normalize=True)    # its range to [0, 1], grey to RGB
     return x[None], drawn.permute(1, 2, 0).numpy()
 
 # %% ../../nbs/62_plots.ipynb #7c31dc63
@@ -278,7 +278,7 @@ def map_figure(
             ax.imshow(row.pixels.mean(-1), cmap='gray', vmin=-0.5, vmax=1.5, extent=extent)
             ax.imshow(one_map, 'cividis', alpha=0.75, vmin=values.min(), vmax=values.max(), extent=extent)
     for i, ax in enumerate(cells[0, 1:], 1): ax.set_title(f'head {i}', fontsize=9)
-    fig.colorbar(cells[0, 1].images[-1], ax=list(axs.flat), pad=0.01, label=label)      # all maps have one scale
+    fig.colorbar(cells[0, 1].images[-1], ax=list(axs.flat), pad=0.01, label=label)    # all have one scale
     return fig
 
 # %% ../../nbs/62_plots.ipynb #f42f984e

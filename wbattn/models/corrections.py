@@ -54,7 +54,8 @@ class Correction(nn.Module):
         self.published = published
         self.fitted = {}        # the model and the r that it was fitted for
         if kind == 'shac': self.register_buffer('distortion', torch.zeros(depth, heads))
-        if kind in ('lhac', 'lhac-d'): self.f = nn.ModuleList([_size_net(heads, published) for _ in range(depth)])
+        if kind in ('lhac', 'lhac-d'):
+            self.f = nn.ModuleList([_size_net(heads, published) for _ in range(depth)])
 
     def forward(self,
         layer:int,           # from 0
@@ -118,12 +119,12 @@ def _carried_kwargs(attn, z, source, weighted, place):
     "Arguments of an operator's call that rows of `z` carry from the places of their tokens"
     if source is None: return place                                   # nothing has merged
     if not hasattr(attn, 'merge_kwargs'): return {}
-    tokens = z[:, :1].expand(-1, source.assign.shape[1], -1)          # as many as at the start; the values don't count
+    tokens = z[:, :1].expand(-1, source.assign.shape[1], -1)    # as many as at the start; the values don't count
     carried = {}
     for name, (value, how) in attn.merge_kwargs(tokens, **place).items():
         of_tokens = value.expand(len(z), *value.shape)
         if how == 'mean': carried[name] = source.merge(of_tokens)
-        elif how == 'sum' and (weighted or place):                    # a place counts whatever its token weighs
+        elif how == 'sum' and (weighted or place):    # a place counts whatever its token weighs
             carried[name] = source.sum(of_tokens)
     return carried
 
@@ -148,7 +149,7 @@ def attend_merged(
     q, k, v = queries_keys_values(attn, z)
     if mask is not None: mask = mask.to(q.dtype)
     dropout = 0.
-    if attn.training: dropout = getattr(attn.attn_drop, 'p', attn.attn_drop)       # timm's is a module, ours a number
+    if attn.training: dropout = getattr(attn.attn_drop, 'p', attn.attn_drop)    # timm's is a module, ours a number
     gathered = F.scaled_dot_product_attention(q, k, v, mask, dropout)
     return Attended(_update_from(attn, z, gathered), k)
 
@@ -162,7 +163,7 @@ def resolve_correction(
 )->Correction:
     "A correction for a model; `ValueError` where it was fitted for other attention, layers or merges."
     if isinstance(correction, str):
-        is_file = correction not in kinds and Path(correction).is_file()        # a file called "prop" is no correction
+        is_file = correction not in kinds and Path(correction).is_file()    # a file called "prop" is no correction
         if is_file: correction = load_correction(correction)
         else: correction = Correction(correction, getattr(attn, 'num_heads', 1), depth)
     kind = correction.kind
@@ -173,7 +174,8 @@ def resolve_correction(
     here = dict(heads=attn.num_heads, depth=depth, arch=arch, r=r)
     for what, value in here.items():
         if fitted.get(what, value) == value: continue
-        raise ValueError(f'this correction ({kind}) was fitted for {what}={fitted[what]}, here it is {what}={value}')
+        raise ValueError(f'this correction ({kind}) was fitted for {what}={fitted[what]}, '
+                         f'here it is {what}={value}')
     return correction
 
 # %% ../../nbs/35_corrections.ipynb #a51de288

@@ -34,7 +34,7 @@ def check_maps(
     require(min(most) >= side, 'rows and columns of maps', most, least)
     if sizes is None: return
     require(sizes.shape == (x.shape[0], 2), 'shape of sizes', tuple(sizes.shape), 'b 2, rows and columns of each')
-    if sizes.device.type != 'cpu' or torch.compiler.is_compiling(): return       # their values can't be looked at
+    if sizes.device.type != 'cpu' or torch.compiler.is_compiling(): return    # values out of sight
     fits = (sizes >= side).all() and (sizes <= torch.tensor(most)).all()
     require(fits, 'sizes', sizes.tolist(), f'{least}, and at most {most}')
 
@@ -162,13 +162,13 @@ class MaskDecoder(nn.Module):
 # %% ../../nbs/37_maps.ipynb #a3548b8c
 def _with_same_layers(model):
     "A model with the same layers, from which some may be cut off while `model` keeps them"
-    twin = copy.copy(model)                              # shares the dictionaries in which PyTorch keeps a module's parts
+    twin = copy.copy(model)        # shares the dictionaries in which PyTorch keeps a module's parts
     twin._parameters = dict(model._parameters)
     twin._buffers = dict(model._buffers)
     twin._modules = dict(model._modules)
     heads = (getattr(model, 'pretrained_cfg', None) or {}).get('classifier') or ()
     if isinstance(heads, str): heads = [heads]
-    for name in heads:                                   # timm cuts off some heads inside a part: that one is copied
+    for name in heads:             # timm cuts off some heads inside a part: that one is copied
         part = name.split('.')[0]
         if part in twin._modules: twin._modules[part] = copy.deepcopy(twin._modules[part])
     return twin
@@ -282,7 +282,8 @@ def no_weight_decay(self:Segmenter)->set:
     "What body and operators name, and the embeddings of the classes."
     names = {'head.classes'}
     for part, module in self.named_modules():
-        if part and hasattr(module, 'no_weight_decay'): names |= {f'{part}.{name}' for name in module.no_weight_decay()}
+        if not part or not hasattr(module, 'no_weight_decay'): continue
+        names |= {f'{part}.{name}' for name in module.no_weight_decay()}
     return names
 
 @patch

@@ -126,7 +126,7 @@ def _slots(partner, n, protected, split):
     row = torch.arange(n, device=partner.device)
     rows_a = row[protected + protected % 2::2]
     rows_b = row[protected + 1 - protected % 2::2]
-    order = torch.cat([row[:protected], rows_a, rows_b]) if split else row     # of the slots of rows that stay
+    order = torch.cat([row[:protected], rows_a, rows_b]) if split else row    # of the slots of rows that stay
     joins = partner >= 0
     stays = torch.ones(len(partner), n, dtype=torch.bool, device=partner.device).index_copy(1, rows_a, ~joins)
     slot_if_stays = (stays[:, order].cumsum(-1) - 1)[:, order.argsort()]
@@ -196,9 +196,10 @@ class _MergeState:
         if plan is None: return replace(self, just_merged=torch.zeros_like(self.just_merged))
         if self.source is None:
             sizes = plan.sizes()
-            return _MergeState(plan, sizes, just_merged=sizes > 1.5)              # two rows or more, as numbers
-        is_token = (self.sizes > 0).float()                                       # padding is no merge
-        return _MergeState(self.source.compose(plan), plan.sizes(self.sizes), just_merged=plan.sizes(is_token) > 1.5)
+            return _MergeState(plan, sizes, just_merged=sizes > 1.5)    # two rows or more, as numbers
+        is_token = (self.sizes > 0).float()         # padding is no merge
+        source = self.source.compose(plan)
+        return _MergeState(source, plan.sizes(self.sizes), just_merged=plan.sizes(is_token) > 1.5)
 
 # %% ../../nbs/36_merger.ipynb #8a3053b4
 vit_parts = ('patch_embed cls_token reg_token pos_embed pos_drop patch_drop norm_pre blocks norm attn_pool fc_norm '
@@ -279,7 +280,7 @@ class TokenMerger(nn.Module):
         self.make_plan = _rule(plan, tau)
         self.metric = metric or metrics[0]
         self.weigh_pool = weigh_pool
-        self.protected = int(getattr(model, 'cls_first', model.num_prefix_tokens))   # tokens in front that never merge
+        self.protected = int(getattr(model, 'cls_first', model.num_prefix_tokens))   # in front, never merged
         correction = resolve_correction(correction, attn, len(model.blocks), _model_name(model), self.r_by_layer)
         self.correction = correction.to(next(model.parameters()).device)
         self.train(model.training)
@@ -318,7 +319,7 @@ def _row_weights(merger, sizes, x):
     return (sizes > 0).to(dtype)                        # by a threshold there is padding
 
 def _layer_plan(merger, layer, metric, sizes):
-    "Which rows become one after the attention of a layer; None: none. By its number at most half of those left"
+    "Which rows become one after a layer's attention, at most half of those that may; None: none do"
     most = (metric.shape[1] - merger.protected)//2
     if most == 0: return None
     if merger.tau is not None: return merger.make_plan(metric, merger.tau, protected=merger.protected, sizes=sizes)
