@@ -23,13 +23,14 @@ from ..ops.attention import SoftmaxAttention, XCA
 from ..ops.cbsa import CBSA
 from ..ops.crate import ISTA, MSSA, ODL
 from ..ops.eca import ECAttention
+from ..ops.released import ECAReleased
 from ..ops.tssa import TSSA
 from .layers import (Block, ConvPatchEmbed, LearnedPositions, LinearPatchEmbed, PatchEmbed, TimmModel,
     grid_kwargs, rename_weights)
 
 # %% ../../nbs/31_transformer.ipynb #c6bc8939
-attn_layers = dict(eca=ECAttention, tssa=TSSA, dmsa=DMSA, mssa=MSSA, cbsa=CBSA,
-                   softmax=SoftmaxAttention, xca=XCA)
+attn_layers = dict(eca=ECAttention, tssa=TSSA, dmsa=DMSA, mssa=MSSA, cbsa=CBSA, softmax=SoftmaxAttention, xca=XCA,
+                   eca_released=ECAReleased)
 
 def _make_mlp(dim, ratio=4., bias=True): return Mlp(dim, int(dim*ratio), bias=bias)
 
