@@ -85,7 +85,7 @@ def measure(
     modules:dict,     # modules of `x` by name; the first is the unit of time
     x:torch.Tensor,   # what they are called with
     seconds:float=1., # for each call on average, about
-)->pd.DataFrame:      # name, direction, ms, ratio to the first with its quartiles q1 and q3, memory as multiples of `x`
+)->pd.DataFrame:      # name, direction, ms, ratio to the first, its quartiles q1 and q3, memory over that of `x`
     "Time and peak memory of modules, forward and with gradients."
     device = str(x.device)
     x = x.detach().requires_grad_()

@@ -14,7 +14,7 @@ from .rates import coding_rate, rate_reduction
 
 # %% ../nbs/38_losses.ipynb #99bb003d
 class _Gather(torch.autograd.Function):
-    "The rows of all processes, all as many; backwards each process gets the sum of what all want of its rows."
+    "Equally many rows of all processes; backwards each gets the sum of what all want of its rows."
     @staticmethod
     def forward(ctx, x):
         parts = [torch.empty_like(x) for _ in range(dist.get_world_size())]
@@ -73,7 +73,7 @@ def _feature_problem(Z):
     return f'features must be floating-point … n d, got {Z.dtype} of shape {tuple(Z.shape)}'
 
 def _target_problem(Z, y):
-    "What is wrong with features `n d` and their targets, class numbers `n` or memberships `n k`; '' for nothing."
+    "What is wrong with features `n d` and class numbers `n` or memberships `n k`; '' for nothing."
     if problem := _tensor_problem(Z, 'features') or _tensor_problem(y, 'targets'): return problem
     if Z.dim() != 2 or not Z.is_floating_point():
         return f'features must be floating-point n d, got {Z.dtype} of shape {tuple(Z.shape)}'

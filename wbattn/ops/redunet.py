@@ -128,8 +128,9 @@ class ReduLayer(nn.Module):
         return self
 
     def matrices(self)->tuple[Tensor, Tensor]:
-        "E `d d`, Cʲ `k d d`; for signals complex, one for each frequency: `*f c c`, `k *f c c`, f = `t` or `h w`."
-        if self.E is None: raise UserError('this layer has no operators yet: call fit(Z, labels) or load a state dict')
+        "E `d d`, Cʲ `k d d`; for signals complex, one for each frequency: `*f c c`, `k *f c c`."
+        if self.E is None:
+            raise UserError('this layer has no operators yet: call fit(Z, labels) or load a state dict')
         E, C = widen(self.E), widen(self.C)
         if self.shift: E, C = torch.view_as_complex(E), torch.view_as_complex(C)
         return E, C
