@@ -3,8 +3,10 @@
 import json, pickle
 import numpy as np, torch
 import torchvision.datasets as tvd
-from functools import partial
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 from PIL import Image
 from timm.data import ImageNetInfo
 from torch import Tensor, nn
@@ -19,10 +21,13 @@ def tiny_image(
     rng    # numpy's `RandomState`
 )->np.ndarray: # `size size 3`, uint8
     "Noisy stripes whose colour and direction depend on the class."
-    own = np.random.RandomState(label)
-    angle, colour, y = own.uniform(0, np.pi), own.uniform(40, 215, 3), np.arange(size)*2*np.pi*3/size
-    wave = np.sin(y[:, None]*np.sin(angle) + y*np.cos(angle) + rng.uniform(0, 6))
-    return (colour + 30*wave[..., None] + rng.normal(0, 8, (size, size, 3))).clip(0, 255).astype(np.uint8)
+    of_class = np.random.RandomState(label)
+    angle = of_class.uniform(0, np.pi)
+    colour = of_class.uniform(40, 215, 3)
+    place = np.arange(size)*2*np.pi*3/size
+    wave = np.sin(place[:, None]*np.sin(angle) + place*np.cos(angle) + rng.uniform(0, 6))
+    noise = rng.normal(0, 8, (size, size, 3))
+    return (colour + 30*wave[..., None] + noise).clip(0, 255).astype(np.uint8)
 
 def save_jpeg(
     path,  # where to; folders are made
@@ -32,76 +37,94 @@ def save_jpeg(
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(pixels).save(path, format='JPEG', quality=90)
 
-def _cifar(root, draw, y, tv, fine):
-    d = root/tv.base_folder
-    d.mkdir()
-    for files, labels in ((tv.train_list, y['train']), (tv.test_list, y['test'])):
-        for (f, _), part in zip(files, np.array_split(labels, len(files))):
-            rows = np.stack([draw(c).transpose(2, 0, 1).ravel() for c in part])
-            named = dict(labels=part.tolist())
-            if fine: named = dict(fine_labels=part.tolist(), coarse_labels=(part//5).tolist())
-            names = [f'{i}.png' for i in range(len(part))]
-            (d/f).write_bytes(pickle.dumps(dict(data=rows, batch_label=f, filenames=names, **named)))
-    classes = [f'thing {c}' for c in range(100 if fine else 10)]
-    (d/tv.meta['filename']).write_bytes(pickle.dumps({tv.meta['key']: classes}))
+# Each writer below is given a folder, a function that draws an image of a class, and the labels of each part.
 
-def _svhn(root, draw, parts):
+def _cifar(root, draw, labels, dataset, fine):
+    folder = root/dataset.base_folder
+    folder.mkdir()
+    for part, listed in (('train', dataset.train_list), ('test', dataset.test_list)):
+        files = [file for file, _ in listed]
+        for file, classes in zip(files, np.array_split(labels[part], len(files))):
+            rows = np.stack([draw(c).transpose(2, 0, 1).ravel() for c in classes])
+            batch = dict(data=rows, batch_label=file, filenames=[f'{i}.png' for i in range(len(classes))])
+            if fine: batch |= dict(fine_labels=classes.tolist(), coarse_labels=(classes//5).tolist())
+            else: batch |= dict(labels=classes.tolist())
+            (folder/file).write_bytes(pickle.dumps(batch))
+    names = [f'thing {c}' for c in range(100 if fine else 10)]
+    (folder/dataset.meta['filename']).write_bytes(pickle.dumps({dataset.meta['key']: names}))
+
+def _cifar10(root, draw, labels): _cifar(root, draw, labels, tvd.CIFAR10, fine=False)
+
+def _cifar100(root, draw, labels): _cifar(root, draw, labels, tvd.CIFAR100, fine=True)
+
+def _svhn(root, draw, labels):
     from scipy.io import savemat
-    for part, labels in parts.items():
-        x = np.stack([draw(c) for c in labels], -1)             # h w 3 n
-        y = np.where(labels == 0, 10, labels)[:, None].astype(np.uint8)
-        savemat(root/tvd.SVHN.split_list[part][1], dict(X=x, y=y))
+    for part, classes in labels.items():
+        x = np.stack([draw(c) for c in classes], -1)            # h w 3 n
+        y = np.where(classes == 0, 10, classes)[:, None].astype(np.uint8)
+        _, file, _ = tvd.SVHN.split_list[part]
+        savemat(root/file, dict(X=x, y=y))
 
-def _flowers(root, draw, y):
+def _flowers(root, draw, labels):
     from scipy.io import savemat
-    d, labels = root/'flowers-102', np.concatenate(list(y.values()))
-    ids = np.arange(1, len(labels) + 1, dtype=np.uint16)
-    for i, c in zip(ids, labels): save_jpeg(d/'jpg'/f'image_{i:05d}.jpg', draw(c))
-    parts = dict(zip(('trnid', 'valid', 'tstid'), np.split(ids, len(y)))) # as large as each other
-    savemat(d/'imagelabels.mat', dict(labels=(labels + 1)[None].astype(np.uint8)))
-    savemat(d/'setid.mat', parts)
+    folder = root/'flowers-102'
+    classes = np.concatenate(list(labels.values()))
+    ids = np.arange(1, len(classes) + 1, dtype=np.uint16)
+    for i, c in zip(ids, classes): save_jpeg(folder/'jpg'/f'image_{i:05d}.jpg', draw(c))
+    savemat(folder/'imagelabels.mat', dict(labels=(classes + 1)[None].astype(np.uint8)))
+    train, valid, test = np.split(ids, len(labels))             # as large as each other
+    savemat(folder/'setid.mat', dict(trnid=train, valid=valid, tstid=test))
 
-def _pets(root, draw, y):
-    d, n = root/'oxford-iiit-pet', 0
-    (d/'annotations').mkdir(parents=True)
-    for part, labels in y.items():
-        lines = ''
-        for n, c in enumerate(labels, n + 1):
-            save_jpeg(d/'images'/f'some_breed_{c}_{n}.jpg', draw(c))
-            lines += f'some_breed_{c}_{n} {c+1} {1+c%2} {1+c//2}\n'
-        (d/'annotations'/f'{part}.txt').write_text(lines)
+def _pets(root, draw, labels):
+    folder = root/'oxford-iiit-pet'
+    (folder/'annotations').mkdir(parents=True)
+    number = count(1)
+    for part, classes in labels.items():
+        lines = []
+        for c in classes:
+            name = f'some_breed_{c}_{next(number)}'
+            save_jpeg(folder/'images'/f'{name}.jpg', draw(c))
+            lines.append(f'{name} {c+1} {1+c%2} {1+c//2}\n')
+        (folder/'annotations'/f'{part}.txt').write_text(''.join(lines))
 
-def _food101(root, draw, y):
-    d, n = root/'food-101', 0
-    (d/'meta').mkdir(parents=True)
-    for part, labels in y.items():
+def _food101(root, draw, labels):
+    folder = root/'food-101'
+    (folder/'meta').mkdir(parents=True)
+    number = count(1)
+    for part, classes in labels.items():
         files = {f'dish_{c:03d}': [] for c in range(101)}
-        for n, c in enumerate(labels, n + 1):
+        for c in classes:
             dish = f'dish_{c:03d}'
-            save_jpeg(d/'images'/dish/f'{n}.jpg', draw(c))
-            files[dish].append(f'{dish}/{n}')
-        (d/'meta'/f'{part}.json').write_text(json.dumps(files))
+            file = f'{dish}/{next(number)}'
+            save_jpeg(folder/'images'/f'{file}.jpg', draw(c))
+            files[dish].append(file)
+        (folder/'meta'/f'{part}.json').write_text(json.dumps(files))
 
-def _folder(root, draw, y):
-    for part, labels in y.items():
-        for i, c in enumerate(labels): save_jpeg(root/part/f'thing {c}'/f'{i}.jpg', draw(c))
+def _folder(root, draw, labels):
+    for part, classes in labels.items():
+        for i, c in enumerate(classes): save_jpeg(root/part/f'thing {c}'/f'{i}.jpg', draw(c))
 
-def _imagenet(root, draw, y):
+def _imagenet(root, draw, labels):
     wnids = ImageNetInfo().label_names()
-    for i, c in enumerate(y['train']): save_jpeg(root/'train'/wnids[c]/f'{wnids[c]}_{i+1}.JPEG', draw(c))
-    for i, c in enumerate(y['val'][::-1]): save_jpeg(root/'val'/wnids[c]/f'ILSVRC2012_val_{i+1:08d}.JPEG', draw(c))
+    for i, c in enumerate(labels['train'], 1): save_jpeg(root/'train'/wnids[c]/f'{wnids[c]}_{i}.JPEG', draw(c))
+    for i, c in enumerate(labels['val'][::-1], 1):
+        save_jpeg(root/'val'/wnids[c]/f'ILSVRC2012_val_{i:08d}.JPEG', draw(c))
 
-_cifar10  = partial(_cifar, tv=tvd.CIFAR10, fine=False)
-_cifar100 = partial(_cifar, tv=tvd.CIFAR100, fine=True)
+class Format(NamedTuple):
+    "How a data set lies on disk."
+    write:Callable     # of a folder, a function that draws, and labels by part
+    classes:int|None   # None: as many as one likes
+    parts:tuple
+
 _formats = dict(
-    cifar10  = (_cifar10,  10,   ('train', 'test')),
-    cifar100 = (_cifar100, 100,  ('train', 'test')),
-    svhn     = (_svhn,     10,   ('train', 'test', 'extra')),
-    flowers  = (_flowers,  102,  ('train', 'val', 'test')),
-    pets     = (_pets,     37,   ('trainval', 'test')),
-    food101  = (_food101,  101,  ('train', 'test')),
-    imagenet = (_imagenet, None, ('train', 'val')),
-    folder   = (_folder,   None, ('train', 'val')))
+    cifar10  = Format(_cifar10,  10,   ('train', 'test')),
+    cifar100 = Format(_cifar100, 100,  ('train', 'test')),
+    svhn     = Format(_svhn,     10,   ('train', 'test', 'extra')),
+    flowers  = Format(_flowers,  102,  ('train', 'val', 'test')),
+    pets     = Format(_pets,     37,   ('trainval', 'test')),
+    food101  = Format(_food101,  101,  ('train', 'test')),
+    imagenet = Format(_imagenet, None, ('train', 'val')),
+    folder   = Format(_folder,   None, ('train', 'val')))
 
 def write_tiny(
     name,            # 'cifar10', 'cifar100', 'svhn', 'flowers', 'pets', 'food101', 'imagenet' or 'folder'
@@ -113,14 +136,19 @@ def write_tiny(
 )->Path:             # `root`
     "A tiny generated copy of a data set, in its true format on disk."
     check_choice(name, _formats, "no tiny copy of")
-    (write, fixed, parts), root = _formats[name], Path(root)
-    if fixed and classes not in (None, fixed): raise ValueError(f"classes={classes}; {name} has {fixed}")
-    if root.is_dir() and any(root.iterdir()): raise FileExistsError(f"{str(root)!r} is not empty")
+    form = _formats[name]
+    root = Path(root)
+    if form.classes is not None:
+        if classes not in (None, form.classes): raise ValueError(f'classes={classes}; {name} has {form.classes}')
+        classes = form.classes
+    if root.is_dir() and any(root.iterdir()): raise FileExistsError(f'{str(root)!r} is not empty')
     root.mkdir(parents=True, exist_ok=True)
     if name in ('cifar10', 'cifar100', 'svhn'): size = 32
-    rng, y = np.random.RandomState(seed), np.repeat(np.arange(fixed or classes or 3), n_per_class)
-    labels = {p: rng.permutation(y) for p in parts}
-    write(root, lambda c: tiny_image(int(c), size, rng), labels)
+    rng = np.random.RandomState(seed)
+    in_order = np.repeat(np.arange(classes or 3), n_per_class)
+    labels = {part: rng.permutation(in_order) for part in form.parts}
+    def draw(label): return tiny_image(int(label), size, rng)
+    form.write(root, draw, labels)
     return root
 
 def tiny_model(
@@ -128,10 +156,10 @@ def tiny_model(
     **kwargs      # of the model
 )->nn.Module:
     "A digits model of a few tens of thousands of parameters, or fewer."
-    own = {} if family == 'crate' else dict(cls_attn_layers=1)
-    if family == 'eca': own['rank'] = 4
-    size = dict(embed_dim=32, depth=2, num_heads=2, extra_convs=1)
-    return create(f'wb_{family}_digits_patch2_8', **(size | own | kwargs))
+    arguments = dict(embed_dim=32, depth=2, num_heads=2, extra_convs=1)
+    if family != 'crate': arguments['cls_attn_layers'] = 1
+    if family == 'eca': arguments['rank'] = 4
+    return create(f'wb_{family}_digits_patch2_8', **(arguments | kwargs))
 
 def few_digits(
     n=256,   # scans for training
@@ -154,7 +182,8 @@ def with_bases(
     U   # bases of its heads `h d p`
 )->nn.Module: # `op`, in float64 and without gradients
     "An operator that knows these subspaces; its map back, where it has one of its own, is the transpose."
-    op, W = op.double().requires_grad_(False), U.transpose(1, 2).flatten(0, 1).double()
+    op = op.double().requires_grad_(False)
+    W = U.transpose(1, 2).flatten(0, 1).double()
     if hasattr(op, 'compress'): op.compress.U.copy_(W.T)
     else: op.qkv.weight.copy_(W)
     if getattr(op, 'proj', None) is not None:
@@ -172,8 +201,13 @@ def updates(
     "What one step of each operator, with these bases, adds to the tokens."
     torch.manual_seed(seed)
     h, d, _ = U.shape
-    made = dict(MSSA=MSSA(d, h, tied=True), TSSA=TSSA(d, h), DMSA=DMSA(d, h, rope=False))
-    eca, E, C = with_bases(ECAttention(d, h, rank=rank), U), expansion_operator(Z, 0.5), compression_operators(Z, Pi, 0.5)
-    return {'ReduNet': Z @ E.T - torch.einsum('nk,k,kde,ne->nd', Pi, Pi.mean(0), C, Z),
-            **{name: with_bases(op, U)(Z[None])[0] for name, op in made.items()},
-            'ECA, expansion': eca.expand(Z[None])[0], 'ECA, compression': -eca.compress(Z[None])[0]}
+    E = expansion_operator(Z, 0.5)
+    C = compression_operators(Z, Pi, 0.5)
+    found = {'ReduNet': Z @ E.T - torch.einsum('nk,k,kde,ne->nd', Pi, Pi.mean(0), C, Z)}
+    operators = dict(MSSA=MSSA(d, h, tied=True), TSSA=TSSA(d, h), DMSA=DMSA(d, h, rope=False))
+    batch = Z[None]
+    for name, op in operators.items(): found[name] = with_bases(op, U)(batch)[0]
+    eca = with_bases(ECAttention(d, h, rank=rank), U)
+    found['ECA, expansion'] = eca.expand(batch)[0]
+    found['ECA, compression'] = -eca.compress(batch)[0]
+    return found

@@ -18,7 +18,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ProfilerActivity, profile
 from . import forms
 from .models.transformer import attn_layers
-from .checks import check_choice, check_value, choice_of, int_range, require, UserError
+from .checks import check_choice, check_value, choice_of, int_range, require
 from .ops.attention import SoftmaxAttention, XCA
 from .ops.causal import CausalTSSA
 from .ops.cbsa import CBSA
@@ -29,8 +29,9 @@ from .ops.tssa import TSSA
 
 # %% ../nbs/39_bench.ipynb #0c01861b
 def _seconds(f, device):
-    "Of one call"
-    clock = time.process_time if device == 'cpu' and torch.get_num_threads() == 1 else time.perf_counter
+    "Time of one call: processor time on one thread, else by the wall clock."
+    one_thread = device == 'cpu' and torch.get_num_threads() == 1
+    clock = time.process_time if one_thread else time.perf_counter
     start = clock()
     f()
     if device != 'cpu': torch.cuda.synchronize(device)
@@ -43,12 +44,14 @@ def interleave(
     device:str='cpu', # where they compute
 )->pd.DataFrame:      # seconds: a row for each round, a column for each name
     "Time calls in turns, each once a round, in random order."
-    names, rng, rounds = list(calls), random.Random(0), []
+    names = list(calls)
+    rng = random.Random(0)
     for f in calls.values(): _seconds(f, device)                # warm
-    start = time.perf_counter()
-    while len(rounds) < 3 or len(rounds) < 200 and time.perf_counter() - start < seconds*len(calls):
+    rounds = []
+    end = time.perf_counter() + seconds*len(calls)
+    while len(rounds) < 3 or (len(rounds) < 200 and time.perf_counter() < end):
         rng.shuffle(names)
-        rounds.append({k: _seconds(calls[k], device) for k in names})
+        rounds.append({name: _seconds(calls[name], device) for name in names})
     return pd.DataFrame(rounds)[list(calls)]
 
 # %% ../nbs/39_bench.ipynb #14a24c79
@@ -59,35 +62,44 @@ def peak_memory(
     "The most memory that `f()` holds at one time, beyond what was there before."
     if device != 'cpu':
         torch.cuda.reset_peak_memory_stats(device)
-        before, out = torch.cuda.memory_allocated(device), f()
+        before = torch.cuda.memory_allocated(device)
+        held = f()
         return torch.cuda.max_memory_allocated(device) - before
     os.environ.setdefault('KINETO_LOG_LEVEL', '99')          # no remarks about GPUs that aren't there
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as p: out = f()
-    events = [e for e in p.profiler.kineto_results.events() if e.name() == '[memory]']
-    return max(accumulate((e.nbytes() for e in sorted(events, key=lambda e: e.start_ns())), initial=0))
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as p: held = f()
+    events = [event for event in p.profiler.kineto_results.events() if event.name() == '[memory]']
+    events.sort(key=lambda event: event.start_ns())
+    in_use = accumulate((event.nbytes() for event in events), initial=0)
+    return max(in_use)
 
 # %% ../nbs/39_bench.ipynb #8f3eac0a
-def _pass(module, x, backward):
-    "One forward pass, or one forward and backward pass"
+def _run_pass(module, x, backward):
+    "One forward pass, or one forward and backward pass: the update, or gradients by `x` and the parameters."
     with torch.set_grad_enabled(backward): y = module(x)
     if not backward: return y
-    return torch.autograd.grad(y, [x, *(p for p in module.parameters() if p.requires_grad)], torch.ones_like(y))
+    leaves = [x, *(p for p in module.parameters() if p.requires_grad)]
+    return torch.autograd.grad(y, leaves, torch.ones_like(y))
 
 # %% ../nbs/39_bench.ipynb #b90ed826
 def measure(
     modules:dict,     # modules of `x` by name; the first is the unit of time
     x:torch.Tensor,   # what they are called with
     seconds:float=1., # for each call on average, about
-)->pd.DataFrame:      # name, direction, ms, ratio to the first with its quartiles q1 and q3, memory as multiples of `x`
+)->pd.DataFrame:      # name, direction, ms, ratio to the first, its quartiles q1 and q3, memory over that of `x`
     "Time and peak memory of modules, forward and with gradients."
-    tables, device, x = [], str(x.device), x.detach().requires_grad_()
+    device = str(x.device)
+    x = x.detach().requires_grad_()
+    tables = []
     for direction in ('forward', 'forward+backward'):
-        calls = {k: partial(_pass, m, x, direction != 'forward') for k, m in modules.items()}
+        backward = direction != 'forward'
+        calls = {name: partial(_run_pass, module, x, backward) for name, module in modules.items()}
         times = interleave(calls, seconds, device)
-        table = times.div(times.iloc[:, 0], axis=0).quantile([.5, .25, .75]).set_axis(['ratio', 'q1', 'q3']).T
+        ratios = times.div(times.iloc[:, 0], axis=0)            # within each round
+        table = ratios.quantile([.5, .25, .75]).set_axis(['ratio', 'q1', 'q3']).T
         table.insert(0, 'ms', 1e3*times.median())
-        memory = [peak_memory(f, device)/x.nbytes for f in calls.values()]
-        tables.append(table.assign(memory=memory, direction=direction).rename_axis('name').reset_index())
+        table['memory'] = [peak_memory(f, device)/x.nbytes for f in calls.values()]
+        table['direction'] = direction
+        tables.append(table.rename_axis('name').reset_index())
     return pd.concat(tables, ignore_index=True)
 
 # %% ../nbs/39_bench.ipynb #7b6bf1ec
@@ -120,59 +132,76 @@ class InForm(nn.Module):
         with self.form(): return self.layer(x)
 
 # %% ../nbs/39_bench.ipynb #82b8054e
+def _processor_name(device):
+    if device != 'cpu': return torch.cuda.get_device_name(device)
+    info = Path('/proc/cpuinfo')
+    names = re.findall(r'model name\s*:\s*(.+)', info.read_text()) if info.exists() else []
+    return names[0] if names else platform.processor()
+
 def _save_table(table, path, device):
     "Write a table, with date, machine, versions and command as comments above it."
-    info = Path('/proc/cpuinfo')
-    chips = re.findall(r'model name\s*:\s*(.+)', info.read_text()) if info.exists() else []
-    chip = torch.cuda.get_device_name(device) if device != 'cpu' else [*chips, platform.processor()][0]
-    head = [time.strftime('%Y-%m-%d'), f'on {chip}', f'threads: {torch.get_num_threads()}',
+    head = [time.strftime('%Y-%m-%d'), f'on {_processor_name(device)}', f'threads: {torch.get_num_threads()}',
             f'torch {torch.__version__}', 'by ' + shlex.join(['wbattn_bench', *sys.argv[1:]])]
-    text = ''.join(f'# {line}\n' for line in head) + table.to_csv(index=False, float_format='%.5g')
-    Path(path).write_text(text, encoding='utf-8')
+    comments = ''.join(f'# {line}\n' for line in head)
+    Path(path).write_text(comments + table.to_csv(index=False, float_format='%.5g'), encoding='utf-8')
 
 # %% ../nbs/39_bench.ipynb #39ch3ck5
-def _sizes(name, text):
-    "Whole numbers, with commas between them."
-    for word in text.split(','):
-        require(word.strip().isdecimal(), name, text, "whole numbers with commas between them")
+def _parse_sizes(name, text):
+    "Whole numbers from a text with commas between them."
+    words = text.split(',')
+    for word in words:
+        require(word.strip().isdecimal(), name, text, 'whole numbers with commas between them')
         check_value(name, int(word), int_range())
-    return [int(word) for word in text.split(',')]
+    return [int(word) for word in words]
 
-def _check_place(path):
+def _check_writable(path):
     "An error before the measurement, if its table can't be written."
     folder = Path(path).absolute().parent
-    require(folder.is_dir() and os.access(folder, os.W_OK), 'out', str(path), "a file in a folder that can be written to")
+    writable = folder.is_dir() and os.access(folder, os.W_OK)
+    require(writable, 'out', str(path), 'a file in a folder that can be written to')
 
-def _device(name):
+def _resolve_device(name):
     "Where to measure; None: on a GPU if there is one."
-    name = name or ('cuda' if torch.cuda.is_available() else 'cpu')
-    try: found = torch.zeros(1, device=name).device.type
-    except (RuntimeError, AssertionError): found = 'meta' # it isn't there
-    if found not in ('cpu', 'cuda'): raise UserError(f"device={name!r}; expected cpu, cuda or cuda:1, one that is there")
+    if not name: name = 'cuda' if torch.cuda.is_available() else 'cpu'
+    try: kind = torch.zeros(1, device=name).device.type
+    except (RuntimeError, AssertionError): kind = None # it isn't there
+    require(kind in ('cpu', 'cuda'), 'device', name, 'cpu, cuda or cuda:1, one that is there')
     return name
 
 # %% ../nbs/39_bench.ipynb #73b9ea18
+def _layers_in_forms(dim, ops, forms):
+    "The two linear maps, and each layer of eight heads in each form, by operator and form."
+    constructors = attn_layers | LAYERS
+    layers = {('two linear maps', ''): two_linear(dim)}
+    for op, form in product(ops, forms): layers[op, form] = InForm(constructors[op](dim, 8), form)
+    return layers
+
 def run_bench(
-    o,               # options, see bench_run
+    options,         # see bench_run
 )->pd.DataFrame:     # time and memory
     "Measure every layer in every form at every size, and print the tables."
-    ops, forms, layers_of = o.ops.split(','), o.forms.split(','), attn_layers | LAYERS
-    for op in ops: check_choice(op, layers_of, 'unknown operator')
+    ops = options.ops.split(',')
+    forms = options.forms.split(',')
+    for op in ops: check_choice(op, attn_layers | LAYERS, 'unknown operator')
     for form in forms: check_choice(form, FORMS, 'unknown form')
-    check_value('dtype', o.dtype, choice_of('float32', 'bfloat16', 'float64', 'float16'))
-    dims, ns = _sizes('dim', o.dim), _sizes('n', o.n)
-    if o.out: _check_place(o.out)
-    device, tables = _device(o.device), []
+    check_value('dtype', options.dtype, choice_of('float32', 'bfloat16', 'float64', 'float16'))
+    dims = _parse_sizes('dim', options.dim)
+    ns = _parse_sizes('n', options.n)
+    if options.out: _check_writable(options.out)
+    device = _resolve_device(options.device)
     torch.set_num_threads(int(os.environ.get('OMP_NUM_THREADS', 1)))
-    for d, n in product(dims, ns):
+    tables = []
+    for dim, n in product(dims, ns):
         torch.manual_seed(0)
         torch.compiler.reset()
-        x = torch.randn(8 if n < 256 else 1, n, d).to(device, getattr(torch, o.dtype))
-        layers = {('two linear maps', ''): two_linear(d)} | {(k, f): InForm(layers_of[k](d, 8), f) for k, f in product(ops, forms)}
-        found = measure({k: m.to(device, x.dtype) for k, m in layers.items()}, x, o.seconds)
-        found[['name', 'form']] = found.pop('name').tolist()
-        tables.append(found.assign(b=len(x), n=n, d=d))
-        print(tables[-1].round(2).to_string(index=False), flush=True)
-    table = pd.concat(tables)
-    if o.out: _save_table(table, o.out, device)
-    return table
+        samples = 8 if n < 256 else 1
+        x = torch.randn(samples, n, dim).to(device, getattr(torch, options.dtype))
+        layers = {key: layer.to(device, x.dtype) for key, layer in _layers_in_forms(dim, ops, forms).items()}
+        table = measure(layers, x, options.seconds)
+        table[['name', 'form']] = table.pop('name').tolist()
+        table = table.assign(b=samples, n=n, d=dim)
+        print(table.round(2).to_string(index=False), flush=True)
+        tables.append(table)
+    result = pd.concat(tables)
+    if options.out: _save_table(result, options.out, device)
+    return result

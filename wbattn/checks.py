@@ -207,7 +207,8 @@ def apply_block_options(
     for name, value in options.items():
         if name in ('norm_layer', 'device', 'dtype'): continue
         if name not in _neutral: raise TypeError(f'{type(op).__name__} takes no argument {name!r}')
-        if value != _neutral[name]: raise UserError(f'{type(op).__name__} has no {name}, got {name}={value!r}')
+        if value == _neutral[name]: continue
+        raise UserError(f'{type(op).__name__} has no {name}, got {name}={value!r}')
     op.to(device=options.get('device'), dtype=options.get('dtype'))
 
 # %% ../nbs/01a_checks.ipynb #75c835cd

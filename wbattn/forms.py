@@ -64,7 +64,7 @@ _forced = ContextVar('form', default=_default)   # each thread and each task has
 def use(
     name:str,   # 'plain' or 'fast'; None: whichever fits
 ):
-    "Within, in this thread or task alone, operators run this form; `ValueError` where a fast one doesn't fit."
+    "Within, in this thread or task alone, operators run this form; `ValueError` where the fast one can't."
     check_value('name', name, _form_names)
     before = _forced.set(name)
     try: yield

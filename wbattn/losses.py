@@ -6,15 +6,15 @@
 __all__ = ['CodingRateLoss', 'RateReductionLoss', 'SimDINOLoss']
 
 # %% ../nbs/38_losses.ipynb #a8126da6
+from typing import NamedTuple
 import torch
 import torch.nn.functional as F
-from fastcore.basics import patch
 from torch import Tensor, distributed as dist, nn
 from .rates import coding_rate, rate_reduction
 
 # %% ../nbs/38_losses.ipynb #99bb003d
 class _Gather(torch.autograd.Function):
-    "The rows of all processes, padded to one length; backwards each process gets the sum of what all want of its rows."
+    "Equally many rows of all processes; backwards each gets the sum of what all want of its rows."
     @staticmethod
     def forward(ctx, x):
         parts = [torch.empty_like(x) for _ in range(dist.get_world_size())]
@@ -28,23 +28,69 @@ class _Gather(torch.autograd.Function):
         return g[dist.get_rank()]
 
 def _gather(x, lengths):
-    "Rows of all processes, of which process i has `lengths[i]`"
-    padded = torch.cat([x, x.new_zeros(max(lengths) - len(x), *x.shape[1:])])
-    return torch.cat([rows[:n] for rows, n in zip(_Gather.apply(padded), lengths)])
+    "Rows of all processes, of which process i has `lengths[i]`."
+    padding = x.new_zeros(max(lengths) - len(x), *x.shape[1:])
+    by_process = _Gather.apply(torch.cat([x, padding]))
+    return torch.cat([rows[:length] for rows, length in zip(by_process, lengths)])
 
 # %% ../nbs/38_losses.ipynb #90e4d2d6
+class _Batch(NamedTuple):
+    "What a process tells the others before anything is gathered."
+    problem:str     # what is wrong with its tensors; '' for nothing
+    lengths:list    # rows of each tensor
+    row_kinds:list  # shape and type of a row of each tensor
+
+def _announce(batch, distributed):
+    "The batches of all processes, or of this one alone."
+    if not (distributed and dist.is_available() and dist.is_initialized()): return [batch]
+    batches = [None]*dist.get_world_size()
+    dist.all_gather_object(batches, batch)
+    return batches
+
 def _gather_rows(*tensors, problem='', distributed=True):
-    "Rows of all processes, with gradients, or those of this one; if one has a problem, all raise"
-    everyone = [(problem, [(*t.shape, t.dtype) for t in tensors])]
-    if distributed and dist.is_available() and dist.is_initialized():
-        mine, everyone = everyone[0], [None]*dist.get_world_size()
-        dist.all_gather_object(everyone, mine)
-    problems, kinds = zip(*everyone)
-    if any(problems): raise ValueError('; '.join(sorted({p for p in problems if p})))
-    if len(kinds) == 1: return tensors
-    if len({str([k[1:] for k in kind]) for kind in kinds}) > 1:
-        raise ValueError(f'batches must have one width and type on all processes, got {kinds}')
-    return tuple(_gather(t, [kind[i][0] for kind in kinds]) for i, t in enumerate(tensors))
+    "Rows of all processes, with gradients, or those of this one; if one has a problem, all raise."
+    row_kinds = [(tuple(t.shape[1:]), str(t.dtype)) for t in tensors]
+    batches = _announce(_Batch(problem, [len(t) for t in tensors], row_kinds), distributed)
+    problems = sorted({batch.problem for batch in batches if batch.problem})
+    if problems: raise ValueError('; '.join(problems))
+    if len(batches) == 1: return tensors
+    if any(batch.row_kinds != row_kinds for batch in batches):
+        raise ValueError('batches must have one width and type on all processes, '
+                         f'got {[batch.row_kinds for batch in batches]}')
+    gathered = []
+    for i, t in enumerate(tensors): gathered.append(_gather(t, [batch.lengths[i] for batch in batches]))
+    return tuple(gathered)
+
+# %% ../nbs/38_losses.ipynb #01f5f042
+def _tensor_problem(Z, name):
+    if not isinstance(Z, Tensor): return f'{name} must be a tensor, got {type(Z).__name__}'
+    return ''
+
+def _feature_problem(Z):
+    "What is wrong with features `… n d`; '' for nothing."
+    if problem := _tensor_problem(Z, 'features'): return problem
+    if Z.dim() >= 2 and Z.is_floating_point(): return ''
+    return f'features must be floating-point … n d, got {Z.dtype} of shape {tuple(Z.shape)}'
+
+def _target_problem(Z, y):
+    "What is wrong with features `n d` and class numbers `n` or memberships `n k`; '' for nothing."
+    if problem := _tensor_problem(Z, 'features') or _tensor_problem(y, 'targets'): return problem
+    if Z.dim() != 2 or not Z.is_floating_point():
+        return f'features must be floating-point n d, got {Z.dtype} of shape {tuple(Z.shape)}'
+    if y.dim() not in (1, 2) or len(y) != len(Z):
+        return ('targets must be class numbers n or memberships n k '
+                f'with n = {len(Z)}, got shape {tuple(y.shape)}')
+    if y.dim() == 1 and (y.is_floating_point() or (y < 0).any()):
+        return f'class numbers must be whole and ≥ 0, got {y.dtype} with least {y.min().item()}'
+    return ''
+
+def _crop_problem(student, teacher):
+    "What is wrong with the crops' features; '' for nothing."
+    if problem := _feature_problem(student) or _tensor_problem(teacher, 'features'): return problem
+    alike = student.dim() == teacher.dim() == 3 and student.shape[1:] == teacher.shape[1:]
+    if alike and len(student) > 1 and 1 <= len(teacher) <= len(student): return ''
+    shapes = f'{tuple(student.shape)} and {tuple(teacher.shape)}'
+    return f'features must be student v n d and teacher g n d with g ≤ v and 2 ≤ v, got {shapes}'
 
 # %% ../nbs/38_losses.ipynb #9a83479e
 class CodingRateLoss(nn.Module):
@@ -62,51 +108,33 @@ class CodingRateLoss(nn.Module):
         *_,       # targets, which it doesn't need
     )->Tensor:    # one number, at least float32
         "Minus the coding rate of the features."
-        Z, = self._gather(_problem(Z), Z.movedim(-2, 0) if Z.dim() > 1 else Z)
+        problem = _feature_problem(Z)
+        tensors = () if problem else (Z.movedim(-2, 0),)
+        Z, = self._gather(problem, *tensors)
         return -self._rate(coding_rate, Z.movedim(0, -2)).mean()
 
-# %% ../nbs/38_losses.ipynb #01f5f042
-def _problem(Z, y=None):
-    "What is wrong with features `… n d`, and with targets `n` or `n k` for features `n d`; else nothing"
-    if not isinstance(Z, Tensor): return f'features must be a tensor, got {type(Z).__name__}'
-    if y is not None and not isinstance(y, Tensor): return f'targets must be a tensor, got {type(y).__name__}'
-    if Z.dim() < 2 or y is not None and Z.dim() > 2 or not Z.is_floating_point():
-        return f"features must be floating-point {'' if y is not None else '… '}n d, got {Z.dtype} of shape {tuple(Z.shape)}"
-    if y is None: return ''
-    if y.dim() not in (1, 2) or len(y) != len(Z):
-        return f'targets must be class numbers n or memberships n k with n = {len(Z)}, got shape {tuple(y.shape)}'
-    if y.dim() == 1 and (y.is_floating_point() or (y < 0).any()):
-        return f'class numbers must be whole and ≥ 0, got {y.dtype} with least {y.min().item()}'
-    return ''
+    def _gather(self, problem, *tensors):
+        rows = _gather_rows(*tensors, problem=problem, distributed=self.distributed)
+        if len(rows[0]) < 2: raise ValueError(f'a rate needs two features or more, got {len(rows[0])}')
+        return rows
 
-def _crop_problem(student, teacher):
-    "What is wrong with the crops' features; else nothing"
-    alike = student.dim() == teacher.dim() == 3 and student.shape[1:] == teacher.shape[1:]
-    if alike and 1 <= len(teacher) <= len(student) > 1: return ''
-    shapes = f'{tuple(student.shape)} and {tuple(teacher.shape)}'
-    return f'features must be student v n d and teacher g n d with g ≤ v and 2 ≤ v, got {shapes}'
-
-# %% ../nbs/38_losses.ipynb #d25cf047
-@patch
-def _gather(self:CodingRateLoss, problem, *tensors):
-    rows = _gather_rows(*tensors, problem=problem, distributed=self.distributed)
-    if len(rows[0]) < 2: raise ValueError(f'a rate needs two features or more, got {len(rows[0])}')
-    return rows
-
-@patch
-def _rate(self:CodingRateLoss, rate, Z, *Pi):
-    try: return rate(_unit(Z) if self.normalize else _wide(Z), *Pi, self.eps)
-    except ValueError as e:
-        raise ValueError(f'{e}; eps is {self.eps}, features are {Z.dtype} up to {Z.detach().abs().max():.3g}') from e
+    def _rate(self, rate, Z, *Pi):
+        "The rate, in single precision at least; its errors say of which features."
+        features = _unit(Z) if self.normalize else _widened(Z)
+        try: return rate(features, *Pi, self.eps)
+        except ValueError as e:
+            largest = Z.detach().abs().max()
+            raise ValueError(f'{e}; eps is {self.eps}, features are {Z.dtype} up to {largest:.3g}') from e
 
 # %% ../nbs/38_losses.ipynb #4fc8523d
-def _wide(Z): return Z.to(torch.promote_types(Z.dtype, torch.float32))
+def _widened(Z): return Z.to(torch.promote_types(Z.dtype, torch.float32))
 
 def _unit(Z):
-    "Features of unit length, in single precision at least; zero stays zero"
-    Z = _wide(Z)
-    most = Z.detach().abs().amax(-1, keepdim=True)
-    return F.normalize(Z/torch.where(most > torch.finfo(Z.dtype).tiny, most, 1.), dim=-1)
+    "Features of unit length, in single precision at least; zero stays zero."
+    Z = _widened(Z)
+    largest = Z.detach().abs().amax(-1, keepdim=True)
+    largest = torch.where(largest > torch.finfo(Z.dtype).tiny, largest, 1.)
+    return F.normalize(Z/largest, dim=-1)
 
 # %% ../nbs/38_losses.ipynb #eebc3aa2
 class RateReductionLoss(CodingRateLoss):
@@ -116,11 +144,15 @@ class RateReductionLoss(CodingRateLoss):
         y:Tensor, # class numbers `n`, or memberships `n k` whose rows sum to one; of one class the loss is 0
     )->Tensor:    # one number, at least float32
         "Minus the rate reduction of the features."
-        Z, y = _gather_rows(Z, y, problem=_problem(Z, y), distributed=self.distributed)
-        if not len(Z): raise ValueError('a rate needs two features or more, got 0')
-        Pi = F.one_hot(y.unique(return_inverse=True)[1]) if y.dim() == 1 else y
-        if Pi.shape[1] < 2: return (0*_wide(Z)).sum() # then R is R_c
-        return -self._rate(rate_reduction, Z, _wide(Pi))
+        problem = _target_problem(Z, y)
+        tensors = () if problem else (Z, y)
+        Z, y = _gather_rows(*tensors, problem=problem, distributed=self.distributed)
+        if len(Z) == 0: raise ValueError('a rate needs two features or more, got 0')
+        if y.dim() == 1:
+            _, class_index = y.unique(return_inverse=True)
+            y = F.one_hot(class_index)
+        if y.shape[1] < 2: return (0*_widened(Z)).sum() # then R is R_c
+        return -self._rate(rate_reduction, Z, _widened(y))
 
 # %% ../nbs/38_losses.ipynb #8579f0d3
 class SimDINOLoss(CodingRateLoss):
@@ -139,12 +171,14 @@ class SimDINOLoss(CodingRateLoss):
         teacher:Tensor, # features `g n d` of the global crops, g ≤ v; they get no gradient
     )->Tensor:          # one number, at least float32
         "The loss of one batch of crops."
-        if problem := _problem(student) or _crop_problem(student, teacher): self._gather(problem)
-        s, t = _unit(student), _unit(teacher.detach())
-        cos = (t.unsqueeze(1)*s).sum((-1, -2)) # no matrix product, which autocast would round
-        views, cos = self._gather('', s[:len(t)].movedim(1, 0), cos[None])
-        n, g, d = views.shape
+        if problem := _crop_problem(student, teacher): self._gather(problem)
+        s = _unit(student)
+        t = _unit(teacher.detach())
+        agreement = (t.unsqueeze(1)*s).sum((-1, -2)) # g v; no matrix product, which autocast would round
+        global_crops = s[:len(t)].movedim(1, 0)
+        global_crops, agreement = self._gather('', global_crops, agreement[None])
+        n, g, d = global_crops.shape
         others = ~torch.eye(g, len(s), dtype=torch.bool, device=s.device)
         gamma = (d + n)/(d*n) if self.gamma is None else self.gamma
-        rate = self._rate(coding_rate, views.movedim(1, 0)).mean()
-        return -self.coeff*cos.sum(0)[others].mean()/n - gamma*rate
+        rate = self._rate(coding_rate, global_crops.movedim(1, 0)).mean()
+        return -self.coeff*agreement.sum(0)[others].mean()/n - gamma*rate

@@ -100,7 +100,7 @@ def plain_grad(
     "Gradients that can themselves be differentiated: autograd's, of the plain form."
     def wants_grad(t): return t is not None and t.requires_grad
     with torch.enable_grad():
-        inputs = [None if t is None else t.view_as(t) for t in inputs]     # one tensor may stand in several places
+        inputs = [None if t is None else t.view_as(t) for t in inputs]     # one tensor may stand twice
         wanted = [t for t in inputs if wants_grad(t)]
         grads = iter(torch.autograd.grad(plain(*inputs), wanted, g, create_graph=True))
     return tuple(next(grads) if wants_grad(t) else None for t in inputs)

@@ -16,7 +16,7 @@ from .checks import check_real, require, UserError
 
 # %% ../nbs/02_rates.ipynb #ea5b706c
 def _in_float64(rate):
-    "Decorator: compute in float64 (float32 on MPS) without autocast; return float64 if some tensor is, else float32."
+    "Decorator: compute in float64 (float32 on MPS) without autocast; float64 comes out where it came in."
     names = list(inspect.signature(rate).parameters)[1:]   # of what follows Z
     @wraps(rate)
     def wrapped(Z, *args, **kwargs):
@@ -28,7 +28,9 @@ def _in_float64(rate):
         def widened(value): return value.to(wide) if isinstance(value, Tensor) else value
         device = 'cpu' if Z.is_meta else Z.device.type                      # meta has no autocast of its own
         with torch.autocast(device, enabled=False):
-            y = rate(widened(Z), *map(widened, args), **{name: widened(value) for name, value in kwargs.items()})
+            args = [widened(value) for value in args]
+            kwargs = {name: widened(value) for name, value in kwargs.items()}
+            y = rate(widened(Z), *args, **kwargs)
         dtypes = {t.dtype for t in tensors.values()}
         return y.to(torch.float64 if torch.float64 in dtypes else torch.float32)
     return wrapped
@@ -44,15 +46,16 @@ def _check_eps(eps): require(0 < eps < math.inf, 'eps', eps, 'a finite number > 
 
 # %% ../nbs/02_rates.ipynb #75a9c86a
 def _require_all(condition, text):
-    "Raise `ValueError` with `text` unless it holds everywhere; compiled, or without numbers, code trusts its input."
+    "Raise `ValueError` with `text` unless it holds everywhere; compiled code, or `meta`, trusts its input."
     if torch.compiler.is_compiling() or condition.is_meta: return
     if not bool(condition.all()): raise ValueError(text)
 
 def _eye_plus(gram):
-    "I + c·Gram for matrices `... m m`, given as c·Gram; refuses one next to which the 1 vanishes in rounding."
+    "I + c·Gram `... m m`, given as c·Gram; refuses one next to which the 1 vanishes in rounding."
     energies = gram.detach().diagonal(dim1=-2, dim2=-1).real
     _require_all(energies < 1/torch.finfo(gram.dtype).eps,
-                 'a rate needs finite tokens, one in each group, and an eps not vanishingly small for their scale')
+                 'a rate needs finite tokens, one in each group, '
+                 'and an eps not vanishingly small for their scale')
     return torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device) + gram
 
 # %% ../nbs/02_rates.ipynb #58cc5751
@@ -61,7 +64,8 @@ def cholesky_plus_eye(
 )->Tensor:        # `... m m`
     "Cholesky factor of I + c·Gram."
     L, info = torch.linalg.cholesky_ex(_eye_plus(gram))
-    _require_all(info == 0, 'I + c·Gram is not positive definite: eps is too small for the scale of the tokens')
+    _require_all(info == 0, 'I + c·Gram is not positive definite: '
+                 'eps is too small for the scale of the tokens')
     return L
 
 # %% ../nbs/02_rates.ipynb #44ad75dc
@@ -92,7 +96,7 @@ def _check_membership(Z, Pi):
     _require_all((Pi >= 0) & Pi.isfinite(), 'Pi must hold finite, non-negative weights')
 
 def _shares_and_weights(Z, Pi):
-    "The share n_k/n of each group `... k`, and weights π_k/n_k of its tokens `... k n`, zero for an empty group."
+    "Shares n_k/n of groups `... k`, and weights π_k/n_k of their tokens `... k n`; zero for an empty group."
     group_size = Pi.sum(-2)
     share = group_size/Z.shape[-2]
     divisor = torch.where(group_size > 0, group_size, 1.)

@@ -33,13 +33,13 @@ def _as_tensor(value):
 def assert_close(
     actual,                # tensor, number or list
     expected,              # the same shape, dtype and values are expected
-    rtol:float=None,       # relative tolerance; None: by dtype, as torch does, or 0 where only `atol` is given
+    rtol:float=None,       # relative tolerance; None: by dtype, as torch does, or 0 beside `atol`
     atol:float=None,       # absolute tolerance; likewise
     msg:str='',            # put in front of the report
     roundings:float=None,  # absolute tolerance in roundings of the largest expected entry instead, ≥ 0
 ):
     "Raise `AssertionError` unless both hold the same numbers in the same shape and dtype, without NaN."
-    same_kind = isinstance(actual, Tensor) == isinstance(expected, Tensor)   # else a number takes the tensor's dtype
+    same_kind = isinstance(actual, Tensor) == isinstance(expected, Tensor)   # else dtype doesn't count
     actual = _as_tensor(actual)
     expected = _as_tensor(expected)
     if roundings is not None:
@@ -66,7 +66,7 @@ def _noise_like(t):
     return torch.randn(t.shape, generator=generator, dtype=torch.float64).to(t)
 
 def _outputs_and_gradients(f, inputs):
-    "By name, outputs at copies of the inputs, and gradients along noise by the inputs that want one (or by all)."
+    "By name, outputs at copies of the inputs, and gradients along noise by those that want one, or by all."
     copies = []
     for x in inputs:
         if isinstance(x, Tensor): x = x.detach().clone().requires_grad_(x.requires_grad)
@@ -91,7 +91,7 @@ def assert_same_op(
     f,                     # function under test
     g,                     # function that is trusted
     *inputs,               # arguments of both; each gets its own copies
-    roundings:float=None,  # tolerance by the largest entry; None: 1e5 in float64, 8 in float32, 1 in half precision
+    roundings:float=None,  # tolerance by the largest entry; None: 1e5 in float64, 8 in float32, else 1
     margin:float=0.,       # errors against float64 may also be so many times those of `g`
     msg:str='',            # put in front of the report
 ):
@@ -195,7 +195,7 @@ def _merges_what_tokens_bring(op, x, takes_sizes):
         if how == 'sum':
             row_kwargs[name] = F.one_hot(sources, n).to(values).mT @ values
             copy_kwargs[name] = values
-        else:                                           # copies of a row bring the same, and so does their mean
+        else:                                           # copies of a row bring the same as their mean
             row_kwargs[name] = values[:, :n]
             copy_kwargs[name] = values[0, sources]
     if takes_sizes or row_kwargs: _agree_on_copies(op, x, sources, row_kwargs, copy_kwargs)
@@ -204,7 +204,8 @@ def _merges_what_tokens_bring(op, x, takes_sizes):
 def _leaves_padding_out(op, x, takes_sizes):
     brought = {}
     if not takes_sizes:
-        for name, (values, _) in _brought_by(op, x).items(): brought[name] = values.expand(len(x), *values.shape)
+        for name, (values, _) in _brought_by(op, x).items():
+            brought[name] = values.expand(len(x), *values.shape)
         if not brought: return
     sizes = x.new_ones(x.shape[:2])
     sizes[1] = 0                                        # a sample of padding only
@@ -212,7 +213,8 @@ def _leaves_padding_out(op, x, takes_sizes):
     y = op(tokens, sizes=sizes, **brought)
     assert y.isfinite().all(), 'the update of a batch with a row of padding only is not finite'
     others = [0, 2]
-    assert_close(y[others], op(x)[others], rtol=1e-9, atol=1e-9, msg='a row of padding only changes other samples')
+    assert_close(y[others], op(x)[others], rtol=1e-9, atol=1e-9,
+                 msg='a row of padding only changes other samples')
     y.backward(_noise_like(y))
     for name, p in [('the tokens', tokens), *op.named_parameters()]:
         if p.grad is None: continue
@@ -259,7 +261,7 @@ def _tie_maps(op):
 
 # %% ../nbs/01_testing.ipynb #7c2c05de
 def _change_along_step(op, x, step=1e-3):
-    "Relative change of the objective along a small step that keeps the tokens' size, over the length of the step."
+    "Relative change of the objective along a small step that keeps the tokens' size, over its length."
     update = op(x)
     before = op.objective(x).sum()
     moved = x + step*x.norm()*update/update.norm()
@@ -299,7 +301,9 @@ def _works_at_every_scale(op, x):
         tokens = (scale*x).to(dtype).requires_grad_()
         y = op.to(dtype)(tokens)
         assert y.isfinite().all(), f'the update is not finite {where}'
-        if 1e-9 < scale < 1: assert (y/scale - small).norm() <= allowed, f'the update is not that of small tokens {where}'
+        if 1e-9 < scale < 1:
+            error = (y/scale - small).norm()
+            assert error <= allowed, f'the update is not that of small tokens {where}'
         with sdpa_kernel(SDPBackend.MATH): grad, = torch.autograd.grad(op(tokens).sum(), tokens)
         assert grad.isfinite().all(), f'the gradient is not finite {where}'
 
@@ -312,7 +316,8 @@ def _has_finite_gradients(op, x):
         y = op(tokens)
         y.backward(_noise_like(y))
         for name, p in [('the tokens', tokens), *op.named_parameters()]:
-            assert p.grad is not None and p.grad.isfinite().all(), f'no finite gradient reaches {name} on {case}'
+            reached = p.grad is not None and p.grad.isfinite().all()
+            assert reached, f'no finite gradient reaches {name} on {case}'
 
 # %% ../nbs/01_testing.ipynb #f231a6ca
 class _WithAdapter(nn.Module):
@@ -337,7 +342,8 @@ def _calls_its_maps(op, x):
     seen = {'bases': (op.bases(), merged.bases()), 'membership': (op.membership(x), merged.membership(x)),
             'objective': (op.objective(x), merged.objective(x))}
     for name, (adapted, expected) in seen.items():
-        if expected is not None: assert_close(adapted, expected, rtol=1e-9, atol=1e-9, msg=f'{name} with an adapter')
+        if expected is None: continue
+        assert_close(adapted, expected, rtol=1e-9, atol=1e-9, msg=f'{name} with an adapter')
     y = op(x)
     y.backward(_noise_like(y))
     for name in maps:
@@ -419,7 +425,10 @@ def _refuses_wrong_input(op, x):
 # %% ../nbs/01_testing.ipynb #4ca42582
 def _clauses(op, permutes, takes_sizes, fresh, derivative, compile):
     "The clauses that apply, by name, in the order in which they are tested."
-    clauses = {'shape and dtype': _keeps_shape_and_dtype, 'determinism': _is_deterministic, 'batch': _treats_samples_alone}
+    clauses = {}
+    clauses['shape and dtype'] = _keeps_shape_and_dtype
+    clauses['determinism'] = _is_deterministic
+    clauses['batch'] = _treats_samples_alone
     if permutes: clauses['permutation'] = _commutes_with_permutations
     clauses['membership'] = _has_memberships_and_bases
     clauses['sizes'] = _counts_by_sizes if takes_sizes else _refuses_sizes
@@ -453,7 +462,8 @@ def check_operator(
 ):
     "Raise `AssertionError`, naming the clause, unless `op` keeps the contract of an operator."
     device = next((p.device for p in op.parameters()), 'cpu')
-    x = _noise_like(torch.empty(3, 17, dim, dtype=torch.float64, device=device))     # 17: nothing divides by luck
+    tokens = torch.empty(3, 17, dim, dtype=torch.float64, device=device)     # 17: nothing divides by luck
+    x = _noise_like(tokens)
     for name, clause in _clauses(op, permutes, takes_sizes, fresh, derivative, compile).items():
         own_copy = copy.deepcopy(op).double().eval()
         try: clause(own_copy, x)

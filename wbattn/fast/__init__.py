@@ -25,7 +25,8 @@ from ..ops.tssa import Sums, as_temperatures, check_codes, token_statistics_atte
 def _load(folder):
     "The library in a folder or None, and the reason why there is none."
     found = sorted(folder.glob('_core.*'))
-    if not found: return None, 'the C core is not built: installing wbattn where there is a C compiler builds it'
+    if not found:
+        return None, 'the C core is not built: installing wbattn where there is a C compiler builds it'
     source = folder/'core.c'   # only in a checkout
     if source.exists() and source.stat().st_mtime > found[0].stat().st_mtime:
         return None, 'the C core is older than core.c: python setup.py build_ext --inplace builds it anew'
@@ -53,21 +54,21 @@ def _run_in_threads(work, ranges):
     for future in running: future.result()
 
 # %% ../../nbs/29_core.ipynb #39b78c50
+_block = 64   # BLOCK of core.c
+
 def _tokens_first(t):
     "Codes `b h n p` and memberships `b h n` with tokens before heads in memory; all else contiguous."
     if t.dim() > 2: t = t.transpose(1, 2)
     return t.contiguous()
 
 def _workspace(codes, features, num_heads):
-    "What one thread works in: sums in double precision, and room for a block of tokens; enough for every function."
+    "What one thread works in, enough for every function: sums in double precision, and a block of tokens."
     sums = codes.new_empty(2*features + 4*num_heads, dtype=torch.float64)
     by_feature = (2*num_heads + 5)*features
     by_token = 2*features + num_heads
     return sums, codes.new_empty(by_feature + _block*by_token)
 
 # %% ../../nbs/29_core.ipynb #ae24ab0e
-_block = 64       # BLOCK of core.c
-
 REAL = 'real'     # numbers in the precision of the codes
 DOUBLE = 'double' # numbers in double precision
 INT = 'int'       # a whole number
@@ -96,7 +97,8 @@ class CoreFunction:
     ):
         codes = inputs[0]
         samples, heads, n, p = codes.shape
-        inputs = [_tokens_first(value) if isinstance(value, Tensor) else value for value in inputs]   # kept alive
+        # C reads copies, too, so all of them are kept until it is done
+        inputs = [_tokens_first(value) if isinstance(value, Tensor) else value for value in inputs]
         own = self._as_c(codes.dtype, (*inputs, *outputs))
         def fill(start, end):
             sums, work = _workspace(codes, heads*p, num_heads)
@@ -109,13 +111,15 @@ class CoreFunction:
         for (name, kind), value in zip(self.arguments.items(), values, strict=True):
             if isinstance(value, Tensor):
                 expected = torch.float64 if kind == DOUBLE else dtype
-                if value.dtype != expected: raise ValueError(f'{self.name}: {name} must be {expected}, got {value.dtype}')
+                if value.dtype != expected:
+                    raise ValueError(f'{self.name}: {name} must be {expected}, got {value.dtype}')
                 value = value.data_ptr()
             own.append(value)
         return own
 
 # %% ../../nbs/29_core.ipynb #3b5e9d21
-_namespace = 'wbattn' if __name__.startswith('wbattn.') else 'wbattn_page'   # a page must not replace the library's
+_in_library = __name__.startswith('wbattn.')
+_namespace = 'wbattn' if _in_library else 'wbattn_page'   # a page must not replace the library's
 
 def _check_one_device(name, *inputs):
     "Raise `ValueError` unless all tensors are on one device."
@@ -205,12 +209,13 @@ def _causal_tssa_outputs(w, temp, bias, rate, before):
     return _new_codes(w), _new_membership(w), w.new_empty(b*blocks, num_sums), _new_doubles(w, num_sums)
 
 # %% ../../nbs/29_core.ipynb #d0522878
-_causal_tssa_grad_core = CoreFunction('causal_tssa_grad', w=REAL, temp=REAL, bias=REAL, rate=DOUBLE, g=REAL, Pi=REAL,
-                                      starts=REAL, by_rate=INT, dw=REAL, lam=REAL, dtemp=DOUBLE, drate=DOUBLE)
+_causal_tssa_grad_core = CoreFunction('causal_tssa_grad', w=REAL, temp=REAL, bias=REAL, rate=DOUBLE, g=REAL,
+                                      Pi=REAL, starts=REAL, by_rate=INT,
+                                      dw=REAL, lam=REAL, dtemp=DOUBLE, drate=DOUBLE)
 
 @custom_op(f'{_namespace}::causal_tssa_grad', mutates_args=(), device_types='cpu')
-def _causal_tssa_grad(w:Tensor, temp:Tensor, bias:Tensor|None, rate:Tensor|None, g:Tensor, Pi:Tensor, starts:Tensor,
-                      by_rate:bool)->tuple[Tensor, Tensor, Tensor, Tensor]:
+def _causal_tssa_grad(w:Tensor, temp:Tensor, bias:Tensor|None, rate:Tensor|None, g:Tensor, Pi:Tensor,
+                      starts:Tensor, by_rate:bool)->tuple[Tensor, Tensor, Tensor, Tensor]:
     outputs = _causal_tssa_grad_outputs(w, temp, bias, rate, g, Pi, starts, by_rate)
     _causal_tssa_grad_core(w.shape[1], (w, temp, bias, rate, g, Pi, starts, by_rate), outputs)
     return outputs
@@ -316,7 +321,8 @@ def _rotary_outputs(x, W):
     return x.new_empty(b, n, W.shape[0]).mT
 
 # %% ../../nbs/29_core.ipynb #60190695
-_rotary_grad_core = CoreFunction('rotary_grad', x=REAL, W=REAL, near=REAL, far=REAL, g=REAL, dx=REAL, dW=DOUBLE)
+_rotary_grad_core = CoreFunction('rotary_grad', x=REAL, W=REAL, near=REAL, far=REAL, g=REAL,
+                                 dx=REAL, dW=DOUBLE)
 
 @custom_op(f'{_namespace}::rotary_grad', mutates_args=(), device_types='cpu')
 def _rotary_grad(x:Tensor, W:Tensor, g:Tensor)->tuple[Tensor, Tensor]:
@@ -387,7 +393,8 @@ def _token_statistics_step_in_c(w, temp, bias, energy, group_energy, group_size,
     b, h, _, p = w.shape
     state = (energy, group_energy, group_size)
     before = torch.cat([t.flatten(1).double() for t in state], 1)
-    if before.shape != (b, 2*h*p + h): raise ValueError('the sums before must be b h 1 p, b h 1 p and b h 1 1')
+    if before.shape != (b, 2*h*p + h):
+        raise ValueError('the sums before must be b h 1 p, b h 1 p and b h 1 1')
     update, after = _causal_update_and_sums(w, temp, bias, half_life, before)
     parts = after.split([h*p, h*p, h], 1)
     return update, Sums(*(part.view_as(t).to(t.dtype) for part, t in zip(parts, state)))

@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.autograd import Function
 from ..checks import check_tensors, is_int, require, UserError
 from ..forms import Unfit
-from ..numerics import accumulation_dtype, differentiated, mix64, no_autocast, plain_grad, shift_right, splitmix64, widen
+from ..numerics import (accumulation_dtype, differentiated, mix64, no_autocast, plain_grad, shift_right,
+                             splitmix64, widen)
 
 # %% ../../nbs/14_basis.ipynb #83fda611
 def sketch(
@@ -60,7 +61,7 @@ def cached_sketch(
     "The same Ω as a sketch, drawn once per (r, seed, device, dtype) and grown in steps of 256 rows."
     key = (r, seed, device, dtype)
     rows = None
-    if not torch.jit.is_tracing(): rows = _sketches.get(key)    # a trace draws Ω itself: each has the same graph
+    if not torch.jit.is_tracing(): rows = _sketches.get(key)    # all traces have one graph: they draw Ω
     if rows is None or len(rows) < n:
         steps = -(-max(n, 1) // _step)
         with torch.inference_mode(False): rows = sketch(steps*_step, r, seed, device, dtype)

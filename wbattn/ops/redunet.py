@@ -13,7 +13,7 @@ from torch import nn, Tensor
 from fastcore.basics import patch
 from ..checks import (check_tensors, check_tokens, check_value, int_range, NOT_NEGATIVE, POSITIVE,
                            refuse_mask, require, UserError)
-from ..numerics import no_autocast, resolve_sizes, widen
+from ..numerics import accumulation_dtype, no_autocast, resolve_sizes, widen
 from ..rates import cholesky_plus_eye, rate_reduction
 
 # %% ../../nbs/10_redunet.ipynb #4f2a31ec
@@ -121,15 +121,16 @@ class ReduLayer(nn.Module):
         C = torch.stack([ridge_inverse(rows[..., labels == j, :], self.eps, ones[labels == j], shifts)
                          for j in range(num_classes)])
         if self.shift: E, C = torch.view_as_real(E), torch.view_as_real(C)
-        gamma = labels.bincount().to(ones) / len(labels)
+        gamma = labels.bincount().to(accumulation_dtype(Z)) / len(labels)
         self.E = nn.Parameter(E.to(Z.dtype).contiguous())
         self.C = nn.Parameter(C.to(Z.dtype).contiguous())
-        self.gamma = nn.Parameter(gamma)
+        self.gamma = nn.Parameter(gamma.to(Z.dtype))
         return self
 
     def matrices(self)->tuple[Tensor, Tensor]:
-        "E `d d`, Cʲ `k d d`; for signals complex, one for each frequency: `*f c c`, `k *f c c`, f = `t` or `h w`."
-        if self.E is None: raise UserError('this layer has no operators yet: call fit(Z, labels) or load a state dict')
+        "E `d d`, Cʲ `k d d`; for signals complex, one for each frequency: `*f c c`, `k *f c c`."
+        if self.E is None:
+            raise UserError('this layer has no operators yet: call fit(Z, labels) or load a state dict')
         E, C = widen(self.E), widen(self.C)
         if self.shift: E, C = torch.view_as_complex(E), torch.view_as_complex(C)
         return E, C
