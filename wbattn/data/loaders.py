@@ -365,6 +365,8 @@ class TableDL(TfmdDL):
         display_df(pd.DataFrame(rows, columns=['input', 'target', 'predicted']))
 
 # %% ../../nbs/40_loaders.ipynb #faf99ec4
+MOST_WORKERS = max(64, num_cpus()) # more would only wait for each other, or bring the machine down
+
 def share_of_cores()->int:
     "Cores for each of the processes on this machine, 1 to 16."
     processes = int(os.environ.get('LOCAL_WORLD_SIZE') or num_distrib() or 1)
@@ -387,8 +389,9 @@ def as_loaders(
     check_types(as_loaders, dict(bs=bs, val_bs=val_bs, seed=seed, num_workers=num_workers))
     if val_bs is None: val_bs = 2*bs
     if num_workers is None: num_workers = share_of_cores()
-    for name, value, least in (('bs', bs, 1), ('val_bs', val_bs, 1), ('num_workers', num_workers, 0)):
-        check_value(name, value, int_range(least))
+    check_value('bs', bs, int_range())
+    check_value('val_bs', val_bs, int_range())
+    check_value('num_workers', num_workers, int_range(0, MOST_WORKERS))
     if bs > len(sets[0]):
         raise UserError(f"bs={bs} is more than the {len(sets[0])} training {task.unit}; choose less by --bs (bs)")
     empty = [name for name, o in zip(attrs.get('parts') or ROLES, sets) if not len(o)]

@@ -159,7 +159,7 @@ def _rules():
     number = (lambda v: 0 <= v < math.inf), "a number of at least 0"
     several = 'epochs', 'bs', 'img_size', 'topk', 'seeds', 'tokens'
     return dict.fromkeys(several, int_range()) | dict(
-        num_workers=int_range(0), seed=int_range(0, 2**32 - 1), threads=int_range(1, max(64, os.cpu_count() or 1)),
+        num_workers=int_range(0, max(64, os.cpu_count() or 1)), seed=int_range(0, 2**32 - 1), threads=int_range(1, max(64, os.cpu_count() or 1)),
         lr=positive, temperature=number, topp=SHARE, seconds=positive, part=choice_of('valid', 'test'),
         amp=choice_of('auto', 'bf16', 'fp16', 'none'),
         ablate=choice_of('total', 'blocks', 'heads', 'halves', 'attn'))

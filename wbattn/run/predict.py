@@ -28,6 +28,7 @@ from ..look import (RECORDS, MissingQuantity, ablate, class_masks, class_probabi
     merge_figure, new_figure, no_math, plot_ablation, plot_prediction)
 from ..models.maps import Segmenter
 from ..models.merging import TokenMerger
+from ..models.zoo import data_kind
 from ..checks import check_choice, check_value, int_range, require, SHARE, UserError
 from wbattn.run.runs import (explicit_options, check_data, optional_figure, predictions, read_pretrained, save_figure,
     scores)
@@ -117,6 +118,9 @@ def check_data_fit(
     task,  # of the data
 ):
     "`ValueError` unless a model reads such data, and its classes are theirs."
+    arch = model.pretrained_cfg['architecture']
+    reads = data_kind(arch)
+    if reads != task.kind: raise UserError(f"{arch} reads {reads}, not {task.kind}")
     check_model(task, lambda k, v: v if k == 'img_size' else getattr(model, k, v))
     check_names(model, task)
 

@@ -75,6 +75,7 @@ def check_run_dir(
     overwrite=False,  # may a run that is there be thrown away?
 ):
     "An error unless a new run may use this directory."
+    require(out.is_dir() or not out.exists(), 'out', str(out), "a directory")
     there = {f.name for f in out.iterdir()} if out.exists() else set()
     begun = {f for f in there if f not in ('.lock', 'recipe.json') and not f.endswith('.part')}
     if not begun: return # empty, or left by a run that was stopped before its first checkpoint
