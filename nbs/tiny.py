@@ -1,4 +1,4 @@
-"Small generated data sets in the true formats of the published ones, a small model, and operators that know their subspaces, for the tests of these notebooks."
+"Small generated data sets in the true formats of the published ones, windows of scenes, a small model, and operators that know their subspaces, for the tests of these notebooks."
 
 import json, pickle
 import numpy as np, torch
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from wbattn import DMSA, ECAttention, MSSA, TSSA, compression_operators, expansion_operator
 from wbattn.data import digits_dls
 from wbattn.checks import check_choice
+from wbattn.data.scenes import scenes
 from wbattn.models import create
 
 def tiny_image(
@@ -211,3 +212,21 @@ def updates(
     found['ECA, expansion'] = eca.expand(batch)[0]
     found['ECA, compression'] = -eca.compress(batch)[0]
     return found
+
+def scene_windows(
+    part,   # of the scenes: train, valid or test
+    n,      # how many
+    seed=0, # of the places
+    side=32 # of a window, in pixels
+)->tuple:   # images `n 3 side side` in [0, 1], classes `n`, masks `n side side`
+    "A window of each scene, centred at a pixel of its largest digit."
+    made = scenes(part, n, warp=.15 if part == 'train' else 0.)
+    rng = np.random.RandomState(seed)
+    images, masks = [], []
+    for image, label, mask in zip(made.images, made.labels, made.masks):
+        inked = np.argwhere(mask == label + 1)
+        top, left = (inked[rng.randint(len(inked))] - side//2).clip(0, len(mask) - side)
+        rows, columns = slice(top, top + side), slice(left, left + side)
+        images.append(image[:, rows, columns])
+        masks.append(mask[rows, columns])
+    return np.stack(images)/np.float32(255), made.labels, np.stack(masks)

@@ -107,12 +107,13 @@ digits_sizes = dict(
 # %% ../../nbs/32_models.ipynb #e76c7209
 _scenes_data = dict(num_classes=10, input_size=(3, 64, 64), crop_pct=1.,
                     mean=(0.47, 0.46, 0.44), std=(0.18, 0.145, 0.155))
-_scenes_size = partial(_size, 32, 4, 4, img_size=64, patch_size=4, stem='deep', data=_scenes_data)
+_scenes_size = partial(_size, 32, 4, 4, img_size=64, patch_size=4, stem='deep', cls_attn_layers=0,
+                       data=_scenes_data)
 scenes_sizes = dict(
-    eca_scenes_patch4_64=_scenes_size(op=dict(rank=8), cls_attn_layers=1),
-    tost_scenes_patch4_64=_scenes_size(cls_attn_layers=1, mlp_ratio=2.),
-    dmst_scenes_patch4_64=_scenes_size(cls_attn_layers=1, mlp_ratio=2.),
-    xcit_scenes_patch4_64=_scenes_size(cls_attn_layers=1, mlp_ratio=2.),
+    eca_scenes_patch4_64=_scenes_size(op=dict(rank=8)),
+    tost_scenes_patch4_64=_scenes_size(mlp_ratio=2.),
+    dmst_scenes_patch4_64=_scenes_size(mlp_ratio=2.),
+    xcit_scenes_patch4_64=_scenes_size(mlp_ratio=2.),
     crate_scenes_patch4_64=_scenes_size())
 
 # %% ../../nbs/32_models.ipynb #cedfadc6
