@@ -162,7 +162,7 @@ def embed(self:WhiteBoxGPT,
 def logits(self:WhiteBoxGPT,
     x:Tensor,    # tokens after the blocks `… d`
 )->Tensor:       # `… v`
-    "The head: the last norm, and the token table once more."
+    "Logits of the next token: the last norm, then the token table, which serves as the head, too."
     return F.linear(self.norm(x), self.wte.weight)
 
 @patch

@@ -56,7 +56,7 @@ def attention_weights(
     bias:Tensor|None=None,  # added to the logits; −∞ where a query doesn't see a key
     scale:float|None=None,  # factor of the logits; p^-½ unless given
 )->Tensor:                  # `b h m n`
-    "softmax(q kᵀ·scale + bias) over keys; all zero for a query that sees no key."
+    "softmax(q kᵀ·scale + bias) over keys, in every plain form here; all zero for a query that sees no key."
     if scale is None: scale = q.shape[-1]**-0.5
     logits = q @ k.transpose(-2, -1) * scale                        # ONNX has no mT
     if bias is None: return logits.softmax(-1)
@@ -64,7 +64,7 @@ def attention_weights(
     sees_nothing = (logits == -torch.inf).all(-1, keepdim=True)     # a softmax over nothing is NaN
     return logits.masked_fill(sees_nothing, 0.).softmax(-1).masked_fill(sees_nothing, 0.)
 
-def _attend(q, k, v, bias, scale, dropout=0.):
+def _softmax_attention_plain(q, k, v, bias, scale, dropout=0.):
     "What each query gathers of the values, computed in float32 at least"
     with no_autocast(q):
         weights = attention_weights(widen(q), widen(k), bias, scale)
@@ -83,7 +83,7 @@ def softmax_attention(
 )->Tensor:                   # `b h m p`
     "softmax(q kᵀ·scale + log s + mask) v in each head, s the size of the key."
     _check_qkv(q, k, v)
-    return _attend(q, k, v, _logit_bias(q, k, sizes, mask, is_causal), scale, dropout)
+    return _softmax_attention_plain(q, k, v, _logit_bias(q, k, sizes, mask, is_causal), scale, dropout)
 
 # %% ../../nbs/10a_attention.ipynb #4aafad8b
 class _PlainSecond(torch.autograd.Function):
@@ -101,7 +101,7 @@ class _PlainSecond(torch.autograd.Function):
         bias, = ctx.saved_tensors
         def plain(q, k, v):
             logit_bias = _logit_bias(q, k, None, None, True) if ctx.is_causal else bias
-            return _attend(q, k, v, logit_bias, ctx.scale)
+            return _softmax_attention_plain(q, k, v, logit_bias, ctx.scale)
         kernel, _ = ctx.next_functions[0]
         dq, dk, dv = plain_grad(plain, (kernel._saved_query, kernel._saved_key, kernel._saved_value), g)
         return None, dq, dk, dv, None, None, None

@@ -81,8 +81,8 @@ def causal_token_statistics_attention(
     return _causal_statistics(widen(w), temp, bias, half_life).update.to(w.dtype)
 
 # %% ../../nbs/18_causal.ipynb #18aa0006
-def _step_precision(w, energy):
-    "On accelerators, slow in double precision, many tokens at once are summed as a whole sequence is"
+def _precision_of_sums(w, energy):
+    "Precision of the running sums of a step: the stream's own, but for many tokens at once on an accelerator, slow in double"
     if w.device.type == 'cpu' or w.shape[2] < 8: return energy.dtype
     return accumulation_dtype(w)
 
@@ -97,7 +97,7 @@ def causal_token_statistics_step(
     half_life:float|list|Tensor|None=None,  # tokens until one counts half, > 0: one, or one a head; None: ∞
 )->tuple:                 # update of the next tokens `b h n p`; the three sums after the last of them
     "Causal token-statistics attention of the next tokens of a stream; its sums keep their precision."
-    precision = _step_precision(w, energy)
+    precision = _precision_of_sums(w, energy)
     before = Sums(energy.to(precision), group_energy.to(precision), group_size.to(precision))
     statistics = _causal_statistics(w.to(precision), temp, bias, half_life, before)
     after = Sums(*(running_sum[..., -1:, :].to(energy.dtype) for running_sum in statistics.sums))
@@ -236,7 +236,7 @@ def init_state(self:CausalTSSA,
     batch:int=1,                      # samples b
     device:torch.device|None=None,    # of the state; that of the weights unless given
 )->StreamState:
-    "The state before the first token: 2·K·p + K zeros for each sample, and position 0."
+    "The state before the first token: running sums of 2·K·p + K zeros for each sample, in double precision, and position 0."
     device = torch.device(device or self.temp.device)
     dtype = torch.float32 if device.type == 'mps' else torch.float64
     energy = torch.zeros(batch, self.num_heads, 1, self.head_dim, device=device, dtype=dtype)

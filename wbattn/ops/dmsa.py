@@ -16,6 +16,7 @@ from ..checks import (apply_block_options, check_tensors, check_tokens, check_va
                            refuse_mask, require)
 from ..numerics import accumulation_dtype, no_autocast, resolve_sizes, widen
 from .attention import ProjectedAttention, is_bare, join_heads, split_heads
+from .tssa import FLOOR
 from ..rates import variational_rate
 
 # %% ../../nbs/16_dmsa.ipynb #79446a26
@@ -116,7 +117,7 @@ def decoupled_attention(
         membership = widen(Pi)
         share = 1. if mask is None else widen(mask)[..., None, None]
         weight = membership if sizes is None else membership*resolve_sizes(sizes, w).unsqueeze(-2)
-        group_size = (weight.sum(-1) + 1e-8)[..., None, None]
+        group_size = (weight.sum(-1) + FLOOR)[..., None, None]
         energy = (weight.unsqueeze(-2) @ codes.square()) / group_size       # of unmasked features `b h 1 p`
         factor = -share / (1 + share*share*energy)
         return (codes * (membership.unsqueeze(-1)*factor)).to(w.dtype)

@@ -18,8 +18,8 @@ from .attention import ProjectedAttention
 from ..rates import variational_rate
 
 # %% ../../nbs/12_tssa.ipynb #bef0e3fc
-TINY = 1e-24    # smallest energy of a feature
-FLOOR = 1e-8    # added to the size of a group
+TINY = 1e-24    # smallest energy of a feature (TINY in core.c)
+FLOOR = 1e-8    # added to the size of a group (FLOOR in core.c)
 
 class Sums(NamedTuple):
     "Sums over tokens, all that one token learns of the others."
