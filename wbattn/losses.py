@@ -138,7 +138,7 @@ def _unit(Z):
 
 # %% ../nbs/38_losses.ipynb #eebc3aa2
 class RateReductionLoss(CodingRateLoss):
-    "The MCR² loss −ΔR(Z, Π) = R_c − R of all features (Yu et al. 2020, eq. 8), in nats: `CodingRateLoss` ≤ −ΔR ≤ 0."
+    "The MCR² loss −ΔR(Z, Π) = R_c − R of all features (Yu et al. 2020, eq. 8), in nats (by `rates.rate_reduction`): `CodingRateLoss` ≤ −ΔR ≤ 0."
     def forward(self,
         Z:Tensor, # features `n d`
         y:Tensor, # class numbers `n`, or memberships `n k` whose rows sum to one; of one class the loss is 0

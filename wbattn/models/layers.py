@@ -129,7 +129,7 @@ class LinearPatchEmbed(PatchEmbed):
         return self.norm2(self.proj(self.norm1(x)))
 
 # %% ../../nbs/30_layers.ipynb #829663c1
-def _stretch_weights(old, new, like):
+def _bicubic_weights(old, new, like):
     "Weights `new old` that stretch a row of `old` places, bicubic with antialiasing"
     places = torch.eye(old, dtype=like.dtype, device=like.device)[None, None]
     return F.interpolate(places, size=(new, old), mode='bicubic', antialias=True)[0, 0]
@@ -144,8 +144,8 @@ def stretch(
     num_prefix = table.shape[1] - math.prod(old)
     prefix = wide[:, :num_prefix]
     places = wide[0, num_prefix:].unflatten(0, old)
-    to_rows = _stretch_weights(old[0], new[0], wide)
-    to_columns = _stretch_weights(old[1], new[1], wide)
+    to_rows = _bicubic_weights(old[0], new[0], wide)
+    to_columns = _bicubic_weights(old[1], new[1], wide)
     stretched = einsum(to_rows, places, to_columns, 'i h, h w d, j w -> i j d')
     return torch.cat([prefix, stretched.flatten(0, 1)[None]], 1).to(table.dtype)
 
