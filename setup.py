@@ -36,7 +36,7 @@ setup(
                  'Intended Audience :: Science/Research', 'Natural Language :: English',
                  'Topic :: Scientific/Engineering :: Artificial Intelligence']
                 + [f'Programming Language :: Python :: {v}' for v in pythons],
-    packages=find_packages(include=[cfg['lib_name'], cfg['lib_name'] + '.*']),
+    packages=find_packages(include=[cfg['lib_name'], cfg['lib_name'] + '.*'], exclude=[cfg['lib_name'] + '._site']),
     python_requires='>=' + cfg['min_python'],
     install_requires=requirements,
     extras_require={'dev': dev_requirements, 'log': cfg['log_requirements'].split(),

@@ -60,7 +60,7 @@ def check_code():
         source = path.read_text(encoding='utf-8')
         made_by = re.search(r'File to edit: \S*?(\d+[a-z]?)_[^/\s]*\.ipynb', source[:2000])
         if made_by: number[module], trees[module] = made_by[1], (path, ast.parse(source))
-        elif source.strip() and path.name != '_modidx.py': bad(path.relative_to(root), 'comes from no notebook')
+        elif source.strip() and path.name != '_modidx.py' and path.parent.name != '_site': bad(path.relative_to(root), 'comes from no notebook')
     for module, (path, tree) in trees.items():
         package = module if path.name == '__init__.py' else module.rpartition('.')[0]
         for name in imported(tree, package):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """After editing notebooks: run them, store true outputs, export, clean, README, and look at what a machine can see.
 
-    python .ci/refresh.py nbs/15_eca.ipynb …            # cells marked slow, cuda or data keep their recorded outputs
-    python .ci/refresh.py nbs/82_digits.ipynb --slow    # runs them, too
+    python .ci/refresh.py nbs/17_eca.ipynb …            # cells marked slow, cuda or data keep their recorded outputs
+    python .ci/refresh.py nbs/81_digits.ipynb --slow    # runs them, too
 
 A notebook with an error is not written. At the end it names the other notebooks that import what changed.
 """
