@@ -10,8 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.autograd import Function
-from ..checks import (NOT_NEGATIVE, Rule, UserError, check_tensors, check_tokens, check_value, is_int,
-                           require, resolve_head_dim)
+from ..checks import (NOT_NEGATIVE, Rule, check_tensors, check_tokens, check_value, is_int,
+                           refuse_mask, require, resolve_head_dim)
 from ..forms import Unfit
 from ..numerics import (accumulation_dtype, differentiated, mix64, no_autocast, plain_grad, resolve_sizes,
                              shift_right, splitmix64, widen)
@@ -25,7 +25,8 @@ def sketch(
     dtype:torch.dtype=torch.float32, # type of the result, drawn in float64
 )->Tensor:                           # Ω `n r`, standard normal
     "Gaussian sketch whose entry (i, j) depends on (seed, i, j) only, so that any number of tokens fits."
-    if n < 0 or r < 1: raise UserError(f'a sketch needs n ≥ 0 rows and r ≥ 1 columns, got n={n}, r={r}')
+    require(n >= 0, 'n', n, 'a number of rows ≥ 0')
+    require(r >= 1, 'r', r, 'a number of columns ≥ 1')
     require(is_int(seed), 'seed', seed, 'a whole number')
     row = torch.arange(n, dtype=torch.int64, device='cpu')
     column = torch.arange(r, dtype=torch.int64, device='cpu')
@@ -133,6 +134,15 @@ def ridge_gram(
     squared_lengths = M.diagonal(dim1=-2, dim2=-1).clamp_min(next_to_nothing)
     return M + eps * torch.diag_embed(squared_lengths)
 
+def ridge_gram_grad(
+    Y:Tensor,    # sketch `... d r`
+    eps:float,   # ridge ε ≥ 0
+    dM:Tensor,   # gradient of `ridge_gram`, symmetric `... r r`; it is overwritten
+)->Tensor:       # `... d r`
+    "Gradient of the sketch from that of its `ridge_gram`: whoever changes the one changes the other."
+    dM.diagonal(dim1=-2, dim2=-1).mul_(1 + eps)
+    return 2*Y @ dM
+
 # %% ../../nbs/16_basis.ipynb #809d171a
 def ridge_solve(
     Y:Tensor,        # sketch `... d r`
@@ -208,10 +218,10 @@ class _RidgeBasis(Function):
             return dY, None
         lower = (g.mT @ Q).tril()
         T = lower + lower.tril(-1).mT
-        E = torch.linalg.solve_triangular(L, T, upper=False, left=False)
-        E = torch.linalg.solve_triangular(L.mT, E, upper=True)
-        E.diagonal(dim1=-2, dim2=-1).mul_(1 + ctx.eps)
-        return torch.linalg.solve_triangular(L, g, upper=False, left=False) - Y @ E, None
+        dM = torch.linalg.solve_triangular(L, -T/2, upper=False, left=False)
+        dM = torch.linalg.solve_triangular(L.mT, dM, upper=True)
+        dY = torch.linalg.solve_triangular(L, g, upper=False, left=False)
+        return dY + ridge_gram_grad(Y, ctx.eps, dM), None
 
 def ridge_basis(
     Y:Tensor,    # sketch `... d r`
@@ -231,7 +241,7 @@ def _resolve_rank(rank, dim, num_heads, head_dim):
 
 # %% ../../nbs/16_basis.ipynb #b9c25a61
 class SketchedOperator(nn.Module):
-    "What ECA's modules share: heads, the ridge, and the sketch of their tokens."
+    "What ECA's modules share: heads, the ridge, and the sketch of their tokens. A module adds `_update`."
     def __init__(self,
         dim:int,             # token width d
         num_heads:int,       # K
@@ -266,6 +276,18 @@ class SketchedOperator(nn.Module):
         dtype = accumulation_dtype(x)
         if sizes is None: return cached_sketch(n, columns, self.seed, x.device, dtype)
         return pooled_sketch(resolve_sizes(sizes, x), columns, self.seed, dtype)
+
+    def forward(self,
+        x:Tensor,                  # tokens `b n d`
+        *,
+        sizes:Tensor|None=None,    # how many neighbours each row stands for `b n`; all 1 unless given
+        omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`, for tokens that were no neighbours
+        attn_mask:None=None,       # timm's blocks hand it on; any mask is refused
+        is_causal:bool=False,      # as well
+    )->Tensor:                     # `b n d`
+        "The update of the tokens, as the class says; a block adds it to x."
+        refuse_mask(attn_mask, is_causal)
+        return self._update(x, self.sketch_for(x, sizes, omega), sizes)
 
     def _load_from_state_dict(self, state_dict, prefix, *args, **kwargs):
         "Numbers that were saved without a dimension become vectors of one."

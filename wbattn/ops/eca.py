@@ -16,8 +16,7 @@ from torch import nn, Tensor
 from torch.autograd import Function
 from einops import rearrange
 from ..forms import Unfit, fast, operator
-from ..checks import (apply_block_options, check_choice, check_tensors, is_int, is_number, refuse_mask,
-                           require)
+from ..checks import apply_block_options, check_choice, check_tensors, is_int, is_number, require
 from ..numerics import differentiated, no_autocast, plain_grad, widen
 from .attention import join_heads, split_heads
 from .basis import SketchedOperator, project_rows, projector, ridge_basis
@@ -167,7 +166,7 @@ def _raw_strength(name, strength, positive):
 
 # %% ../../nbs/17_eca.ipynb #7ff4706e
 class Expand(SketchedOperator):
-    "Expansion module: `expand` with a sketch of `num_heads * rank` columns (ECA eq. 5, Algorithm 1)."
+    "The part of each token outside the span of all: `expand`, by `num_heads * rank` columns (ECA eq. 5, Algorithm 1)."
     def __init__(self,
         dim:int,                 # token width d
         num_heads:int=8,         # K
@@ -181,21 +180,11 @@ class Expand(SketchedOperator):
         super().__init__(dim, num_heads, head_dim, rank, eps, seed)
         apply_block_options(self, block)
 
-    def forward(self,
-        x:Tensor,                  # tokens `b n d`
-        *,
-        sizes:Tensor|None=None,    # how many neighbours each row stands for `b n`; all 1 unless given
-        omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`, for tokens that were no neighbours
-        attn_mask:None=None,       # timm's blocks hand it on; any mask is refused
-        is_causal:bool=False,      # as well
-    )->Tensor:                     # `b n d`
-        "The part of each token outside the span of all of them."
-        refuse_mask(attn_mask, is_causal)
-        return expand(x, self.sketch_for(x, sizes, omega), self.eps)
+    def _update(self, x, omega, sizes): return expand(x, omega, self.eps)
 
 # %% ../../nbs/17_eca.ipynb #79be9040
 class Compress(SketchedOperator):
-    "Compression module: `compress` with learned bases and temperature (ECA eqs. 6–8, Algorithm 2)."
+    "What compression takes away: `compress` with learned bases and temperature (ECA eqs. 6–8, Algorithm 2)."
     def __init__(self,
         dim:int,                 # token width d
         num_heads:int=8,         # K, subspaces
@@ -215,17 +204,7 @@ class Compress(SketchedOperator):
         self.eta_raw = nn.Parameter(torch.tensor([math.log(math.expm1(0.5))]))    # softplus gives η = ½ back
         apply_block_options(self, block)
 
-    def forward(self,
-        x:Tensor,                  # tokens `b n d`
-        *,
-        sizes:Tensor|None=None,    # how many neighbours each row stands for `b n`; all 1 unless given
-        omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`, for tokens that were no neighbours
-        attn_mask:None=None,       # timm's blocks hand it on; any mask is refused
-        is_causal:bool=False,      # as well
-    )->Tensor:                     # `b n d`
-        "What compression takes away from each token."
-        refuse_mask(attn_mask, is_causal)
-        omega = self.sketch_for(x, sizes, omega)
+    def _update(self, x, omega, sizes):
         return compress(x, self.bases(), omega, self.eta, self.eps, self.projection)
 
     def bases(self)->Tensor:   # U `h d p`
@@ -278,18 +257,6 @@ class ExpandCompress(SketchedOperator):
     )->dict:        # name of an argument → what each token brings to it `n r`, and how merging combines it
         "Rows of Ω: a token that stands for several takes the sum of theirs."
         return {'omega': (self.sketch_for(x), 'sum')}
-
-    def forward(self,
-        x:Tensor,                  # tokens `b n d`
-        *,
-        sizes:Tensor|None=None,    # how many neighbours each row stands for `b n`; all 1 unless given
-        omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`, for tokens that were no neighbours
-        attn_mask:None=None,       # timm's blocks hand it on; any mask is refused
-        is_causal:bool=False,      # as well
-    )->Tensor:                     # `b n d`
-        "Update of the tokens, `alpha*expand - beta*compress`; the block adds it to x."
-        refuse_mask(attn_mask, is_causal)
-        return self._update(x, self.sketch_for(x, sizes, omega), sizes)
 
 # %% ../../nbs/17_eca.ipynb #f4f1bf36
 class ECAttention(ExpandCompress):
