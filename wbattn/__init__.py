@@ -30,10 +30,11 @@ _public_names = {      # module below wbattn → the names that can be imported 
     'ops.attention': ['SoftmaxAttention', 'XCA'],
     'ops.crate': ['ISTA', 'MSSA', 'ODL', 'subspace_attention'],
     'ops.cbsa': ['CBSA'],
+    'ops.plans': ['MergePlan', 'bipartite_plan', 'window_plan'],
     'models': ['create', 'list_models', 'load_model', 'save_model'],
     'losses': ['CodingRateLoss', 'RateReductionLoss', 'SimDINOLoss'],
     'models.maps': ['Operator2d'],
-    'models.merging': ['MergePlan', 'TokenMerger', 'bipartite_plan', 'window_plan'],
+    'models.merging': ['TokenMerger'],
     'data': ['cifar_dls', 'digits_dls', 'folder_dls', 'get_dls', 'imagenet_dls', 'listops_dls',
         'scenes_dls', 'text_dls'],
     'train.learner': ['wb_learner'],
@@ -59,10 +60,11 @@ if TYPE_CHECKING:
     from wbattn.ops.attention import SoftmaxAttention, XCA
     from wbattn.ops.crate import ISTA, MSSA, ODL, subspace_attention
     from wbattn.ops.cbsa import CBSA
+    from wbattn.ops.plans import MergePlan, bipartite_plan, window_plan
     from wbattn.models import create, list_models, load_model, save_model
     from wbattn.losses import CodingRateLoss, RateReductionLoss, SimDINOLoss
     from wbattn.models.maps import Operator2d
-    from wbattn.models.merging import MergePlan, TokenMerger, bipartite_plan, window_plan
+    from wbattn.models.merging import TokenMerger
     from wbattn.data import (cifar_dls, digits_dls, folder_dls, get_dls, imagenet_dls, listops_dls, scenes_dls,
         text_dls)
     from wbattn.train.learner import wb_learner
