@@ -6,7 +6,7 @@
 __all__ = ['array_dls']
 
 # %% ../../nbs/44_loaders.ipynb #f2f1fcc3
-import hashlib, os, random, sys, unicodedata
+import hashlib, os, random
 import numpy as np, pandas as pd, torch
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,9 +21,10 @@ from fasttransform import Pipeline, Transform
 from fastai.data.core import DataLoaders, Datasets, TfmdDL, TfmdLists
 from fastai.data.transforms import Categorize, Normalize, get_c
 from fastai.torch_core import (TensorCategory, TensorImage, TensorImageBW, TensorMultiCategory, default_device,
-    display_df, num_distrib, rank_distrib)
+    display_df, num_distrib)
 import fastai.vision.data, fastai.vision.learner  # noqa: F401, how fastai draws images and results
 from ..checks import check_types, check_value, int_range, require, UserError
+from .files import name_bytes, names_below
 
 # %% ../../nbs/44_loaders.ipynb #edbc33d5
 @dataclass(frozen=True)
@@ -114,27 +115,15 @@ def _number_task(y, chans, size):
     return replace(picture_task(range(count), chans, size), targets='numbers', metrics=('mae',), config={})
 
 # %% ../../nbs/44_loaders.ipynb #00b1d7c7
-def names_below(
-    paths,    # files
-    root=None # a folder that holds them; None: the deepest that does
-)->list:      # of names with `/` between their parts, spelled alike on every system
-    "Names of files below a folder, which stay when the folder is moved."
-    paths = [os.path.abspath(p) for p in paths]
-    if not paths: return []
-    if root is None: root = os.path.commonpath([os.path.dirname(p) for p in paths])
-    start = len(os.path.join(os.path.abspath(root), ''))
-    return [unicodedata.normalize('NFC', p[start:].replace(os.sep, '/')) for p in paths]
-
-def _raw(name): return name.encode(errors='surrogateescape')    # names of files may be no UTF-8
-
 def content_hash(
     items,    # an array of paths, or of anything else in its first dimension
     labels=() # one each
 )->str:       # hexadecimal
     "A hash of files' names or of items of an array, and of labels."
-    items, digest = np.asarray(items), hashlib.sha256()
+    items = np.asarray(items)
+    digest = hashlib.sha256()
     if items.dtype.kind == 'U':
-        for name in names_below(items.tolist()): digest.update(_raw(name) + b'\0')
+        for name in names_below(items.tolist()): digest.update(name_bytes(name) + b'\0')
     else:
         digest.update(str(items.shape).encode())
         digest.update(np.ascontiguousarray(items[::max(1, len(items)//64)]).tobytes())
@@ -407,25 +396,6 @@ def as_loaders(
     vars(res).update(attrs, task=task)
     return res
 
-# %% ../../nbs/44_loaders.ipynb #9ab6033a
-def say(
-    text # one line
-):
-    "Print, in the first process."
-    if rank_distrib(): return
-    encoding = getattr(sys.stdout, 'encoding', None) or 'utf-8'     # a console that lacks a letter ends no work
-    print(text.encode(encoding, 'backslashreplace').decode(encoding), flush=True)
-
-def in_words(
-    left_out, # why → names
-)->str:       # '' where there is nothing
-    "What was left out, and why, with the first names."
-    said = []
-    for why, names in left_out.items():
-        more = ', …' if len(names) > 2 else ''
-        said.append(f"{len(names)} {why} ({', '.join(map(repr, names[:2]))}{more})")
-    return f"; left out: {', '.join(said)}" if said else ''
-
 # %% ../../nbs/44_loaders.ipynb #11c5f524
 def array_dls(
     parts,          # (images, labels) of the training, validation and perhaps test part
@@ -469,24 +439,6 @@ def stratified_split(
     parts = tuple(np.sort(np.concatenate(p)) for p in zip(*found))
     if not all(map(len, parts)): raise UserError("too few members of every class; expected at least two of a class")
     return parts
-
-# %% ../../nbs/44_loaders.ipynb #306b47f4
-def split_by_name(
-    names,  # of the items, see `names_below`
-    y,      # their labels `n`
-    share   # to hold out, in (0, 1)
-)->tuple:   # indices to train on and to hold out
-    "Split indices by a hash of each item's name."
-    hashes = [hashlib.sha256(_raw(name)).digest() for name in names]
-    place, y = np.array([int.from_bytes(h[:8], 'big')/2**64 for h in hashes]), np.asarray(y)
-    held = place < share
-    for c in np.unique(y):
-        members = np.flatnonzero(y == c)
-        members = members[np.argsort(place[members], kind='stable')]
-        held[members[0]] = True
-        held[members[-1]] = False
-    if not held.any(): raise UserError("too few members of every class; expected at least two of a class")
-    return np.flatnonzero(~held), np.flatnonzero(held)
 
 # %% ../../nbs/44_loaders.ipynb #7dd60835
 DATASETS = {} # name → `make`, the function from options to DataLoaders, and what is said of it

@@ -19,8 +19,8 @@ from fastcore.basics import listify
 from fastcore.meta import delegates
 from ..checks import check_choice, check_types, check_value, int_range, require, UserError
 from ..numerics import splitmix64
-from .images import find_files
-from .loaders import Loaders, TableDL, Task, as_loaders, dataset, names_below
+from .files import find_files, names_below
+from .loaders import Loaders, TableDL, Task, as_loaders, dataset
 
 # %% ../../nbs/47_text.ipynb #643580cc
 def text_record(

@@ -30,10 +30,11 @@ from ..models import create, list_models, published, save_model
 from ..models.weights import read_config
 from ..models.zoo import shipped_weights, build_args, check_fits, is_model
 from ..checks import SHARE, UserError, check_choice, check_value, choice_of, require
-from ..train.callbacks import LOSSES, ShardedDL, gather
+from ..train.callbacks import LOSSES, ShardedDL
 from ..train.checkpoint import (CSVLog, Checkpoint, DelayedSignals, StopOnSignal, atomic_write, check_writable,
     load_checkpoint, read_json, read_log, versions, write_json)
-from ..train.learner import load_weights, make_model, mean_iou, overlaps, task_of, wb_learner
+from ..train.learner import load_weights, make_model, task_of, wb_learner
+from ..train.metrics import gather, mean_iou, overlaps
 from ..train.recipes import MAIN_ARCH, RECIPE_FIELDS, get_recipe, read_recipe
 
 # %% ../../nbs/70_runs.ipynb #231ba371

@@ -6,11 +6,10 @@
 __all__ = ['wb_learner', 'features', 'NearestSubspace']
 
 # %% ../../nbs/56_learner.ipynb #54775e49
-import copy, copyreg, math, numpy as np, re, sys, torch, torch.nn.functional as F
+import copy, copyreg, math, numpy as np, re, sys, torch
 from accelerate.utils import DistributedDataParallelKwargs
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.preprocessing import normalize
@@ -19,12 +18,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 from fastai.callback.core import CancelEpochException
 from fastai.callback.progress import ProgressCallback
-from fastai.callback.schedule import ParamScheduler, SchedCos, SchedLin, combine_scheds, combined_cos
 from fastai.data.core import DataLoaders
 from fastai.data.load import DataLoader
 from fastai.imports import IN_NOTEBOOK
-from fastai.learner import Learner, Metric
-from fastai.optimizer import OptimWrapper
+from fastai.learner import Learner
 from fastai.torch_core import default_device, num_distrib, rank_distrib
 from fastcore.basics import patch
 from fastcore.foundation import L
@@ -33,120 +30,18 @@ from fastcore.xtras import ContextManagers
 from plum import Function
 from timm import get_pretrained_cfg_value
 from timm.layers import to_2tuple
-from timm.optim import create_optimizer_v2, get_optimizer_info, param_groups_layer_decay, param_groups_weight_decay
 from ..cores import cpu_threads, default_threads
 from ..checks import UserError, check_choice
-from ..data import Task, task_of
 from ..data.images import PixelLoss
+from ..data.loaders import Task, task_of
 from ..models import create
 from ..models.transformer import fit_positions
 from ..models.weights import check_weights
 from ..models.zoo import check_fits, data_kind
-from .callbacks import (LOSSES, METRICS, Amp, Distributed, EMAMetric, SampleLoss, SampleMean,
-    Speed, StopOnNonFinite, gather, head_input, recipe_cbs)
+from .callbacks import LOSSES, Amp, Distributed, Speed, StopOnNonFinite, head_input, recipe_cbs
+from .metrics import SampleLoss, exact_metrics, metric_of
+from .optim import optimizer_args, schedule
 from .recipes import Recipe, check_recipe, get_recipe
-
-# %% ../../nbs/56_learner.ipynb #2dc6f94a
-def param_groups(
-    model:nn.Module,        # its no_weight_decay() is asked, if it has one
-    recipe:Recipe,          # its layer_decay and decay_all are used
-    splitter=None,          # fastai's: model → lists of parameters, one a level; None: the body and the head
-)->list:                    # groups with `decay`, `lr_scale` (the share of the learning rate) and `level`
-    "Parameters without and with weight decay, level by level; one pair per layer if rates differ by layer."
-    exempt = getattr(model, 'no_weight_decay', set)()
-    of_layers = partial(param_groups_layer_decay, layer_decay=recipe.layer_decay)
-    split = of_layers if recipe.layer_decay < 1 else param_groups_weight_decay
-    level_of, groups = _levels(model, splitter), split(model, 1., no_weight_decay_list=exempt)
-    found = []
-    for level in sorted(set(level_of.values())):
-        for g in groups:
-            params = [p for p in g['params'] if level_of.get(id(p)) == level]
-            decay = recipe.decay_all or g['weight_decay'] > 0
-            if params: found.append(dict(params=params, decay=decay, lr_scale=g.get('lr_scale', 1.), level=level))
-    return found
-
-def _levels(model, splitter=None):
-    "Of each parameter's id the level: 0 the body, 1 the head; or the number of its list."
-    if splitter:
-        lists = list(splitter(model))
-        if lists and isinstance(lists[0], Tensor): lists = [lists]
-        return {id(p): level for level, params in enumerate(lists) for p in params}
-    of_head = {id(p) for p in getattr(model, 'get_classifier', nn.Identity)().parameters()}
-    return {id(p): int(id(p) in of_head) for p in model.parameters()}
-
-def param_lists(
-    model:nn.Module,        # any
-    splitter=None,          # as in `param_groups`
-)->list:
-    "The parameters of each level, for an optimiser that isn't the recipe's."
-    level_of = _levels(model, splitter)
-    free = [p for p in model.parameters() if p.requires_grad and id(p) in level_of]
-    return [[p for p in free if level_of[id(p)] == level] for level in sorted({level_of[id(p)] for p in free})]
-
-# %% ../../nbs/56_learner.ipynb #def05a52
-class GroupOptim(OptimWrapper):
-    "A torch optimiser for fastai; a group's `lr_scale` and `decay` multiply what is set for all of its level."
-    @property
-    def _level(self): return [g['level'] for g in self.opt.param_groups]
-    def _set_hyper(self, k, v):
-        scale = dict(lr='lr_scale', wd='decay').get(k)
-        super()._set_hyper(k, [float(x)*g.get(scale, 1) for g, x in zip(self.opt.param_groups, v)])
-    def set_hyper(self,
-        k, # 'lr', 'wd', 'mom', …
-        v  # a number; one for each group; or a slice from the first level to the last
-    ):
-        "Set a number of all groups; a slice is spread over the levels."
-        if isinstance(v, slice):
-            last = max(self._level)
-            low = v.start or (v.stop/10 if last else v.stop)
-            steps = np.geomspace(low, v.stop, last + 1) if v.start else [low]*last + [v.stop]
-            v = [steps[level] for level in self._level]
-        super().set_hyper(k, v)
-    def freeze_to(self,
-        n # the first level to train; negative: counted from the last
-    ):
-        "Train the levels from the n-th on."
-        first = n if n >= 0 else max(self._level) + 1 + n
-        super().freeze_to(sum(level < first for level in self._level))
-    @property
-    def hypers(self):
-        "Numbers as they were set, which fit_one_cycle reads and sets again; nothing else, for loggers."
-        ours, found = ('lr_scale', 'decay', 'level'), []
-        for h in super().hypers:
-            numbers = {k: v for k, v in h.items() if type(v) in (int, float) and k not in ours}
-            found.append(numbers | dict(lr=h['lr']/h.get('lr_scale', 1)))
-        return found
-
-# %% ../../nbs/56_learner.ipynb #60cd24e4
-def _make_optimizer(groups, lr, recipe):
-    "The recipe's opt with its opt_betas and opt_eps, for fastai's Learner."
-    r, given = recipe, dict(fused=True) if recipe.opt == 'adamw' else {}
-    if get_optimizer_info(r.opt).num_betas == 2: given['betas'] = tuple(r.opt_betas) # Adan has three, timm's own
-    opt = create_optimizer_v2(list(groups), r.opt, lr, momentum=r.opt_betas[0], eps=r.opt_eps, **given)
-    return GroupOptim(opt=opt)
-
-# %% ../../nbs/56_learner.ipynb #6c39644c
-class StepScheduler(ParamScheduler):
-    "fastai's schedules, moved once per step of the optimiser."
-    def before_batch(self):
-        if self.learn.iter % self.learn.recipe.grad_accum_steps == 0: super().before_batch()
-
-# %% ../../nbs/56_learner.ipynb #074aa0c7
-def schedule(
-    recipe:Recipe, # its sched, epochs, warm-up, first, highest and last rates are used
-)->StepScheduler:
-    "The recipe's schedules of learning rate and momentum, as a callback."
-    r, lr = recipe, recipe.peak_lr
-    pct = r.warmup if r.warmup_epochs is None else min(r.warmup_epochs/r.epochs, 0.5)
-    pct = np.clip(pct, 1e-9, 1 - 1e-6)
-    first = lr/25 if r.warmup_lr is None else r.warmup_lr
-    last = lr/1e5 if r.min_lr is None else r.min_lr
-    def inverse_sqrt(part): return lr*(pct/(pct + part*(1 - pct)))**0.5
-    falls = dict(linear=SchedLin(lr, last), inverse_sqrt=inverse_sqrt)
-    rise = (SchedCos if r.sched == 'one_cycle' else SchedLin)(first, lr)
-    scheds = dict(lr=combine_scheds([pct, 1 - pct], [rise, falls.get(r.sched, SchedCos(lr, last))]))
-    if r.sched == 'one_cycle': scheds['mom'] = combined_cos(pct, *r.moms)
-    return StepScheduler(scheds)
 
 # %% ../../nbs/56_learner.ipynb #1a4caa53
 class WBLearner(Learner):
@@ -272,41 +167,6 @@ def fit_recipe(self:WBLearner,
     finally: self.first_epoch = 0
     return self
 
-# %% ../../nbs/56_learner.ipynb #cf8d1624
-def overlaps(
-    scores:Tensor, # of each pixel's class `b c h w`
-    y:Tensor,      # classes `b h w`; below 0: of no class, left out
-)->Tensor:         # `b 2 c`: pixels of the intersection, of the union
-    "Where what is said of each class meets what there is."
-    y = y.flatten(1).as_subclass(Tensor)
-    has_class = (y >= 0).long()[..., None]
-    said, there = (F.one_hot(t, scores.shape[1])*has_class for t in (scores.argmax(1).flatten(1).as_subclass(Tensor), y.clamp(min=0)))
-    both = (said & there).sum(1)
-    return torch.stack([both, (said | there).sum(1)], 1).double()
-
-def mean_iou(
-    overlap:Tensor, # of overlaps, summed over pictures `... 2 c`
-)->Tensor:          # `...`
-    "The mean over classes of intersection over union."
-    both, either = overlap.unbind(-2)
-    return (both/either).nanmean(-1)
-
-class MeanIoU(SampleMean):
-    "mIoU over the pictures of all processes."
-    name = 'miou'
-    @property
-    def value(self):
-        totals, counts = zip(*gather((self.total, self.count))) # in every process, also in one that had no picture
-        return mean_iou(sum(totals)).item() if sum(counts) else None
-
-class EMAMeanIoU(EMAMetric, MeanIoU):
-    "The same of the averaged weights."
-
-def _overlap(scores, y): return overlaps(scores, y).mean(0)
-def _pixels(scores, y): return ((scores.argmax(1) == y).sum()/(y >= 0).sum().clamp(min=1)).float()
-_pixels.__name__ = 'accuracy'
-METRICS |= dict(miou=lambda dls: MeanIoU(_overlap), pixels=lambda dls: _pixels)
-
 # %% ../../nbs/56_learner.ipynb #5d8c7b5d
 def load_weights(
     model:nn.Module, # a model of the zoo
@@ -429,10 +289,7 @@ def _step_size(dls, recipe):
 def _learner(dls, model, recipe, task, loss_func, metrics, **kwargs):
     "With all that a recipe asks for."
     device = torch.device(getattr(dls, 'device', default_device()) or 'cpu')
-    exact = [m if isinstance(m, Metric) else SampleMean(m) for m in L(metrics)]
-    if recipe.model_ema_decay:
-        averaged = {MeanIoU: EMAMeanIoU, SampleMean: EMAMetric}
-        exact += [averaged[type(m)](m.func) for m in exact if type(m) in averaged]
+    exact = exact_metrics(metrics, averaged=bool(recipe.model_ema_decay))
     learn = WBLearner(dls, model, loss_func=loss_func, lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms,
                       metrics=exact, cbs=[StopOnNonFinite(), Speed()], **kwargs)
     learn.recipe, learn.recorder.loss = recipe, SampleLoss()
@@ -466,15 +323,6 @@ def _given_model(model, task, name, weights, model_kwargs):
     if weights is not None: load_weights(model, weights)
     return model
 
-def _optimizer_args(recipe, opt_func, splitter):
-    "What fastai's Learner makes its optimiser with."
-    if opt_func is None:
-        groups = partial(param_groups, recipe=recipe, splitter=splitter)
-        return dict(opt_func=partial(_make_optimizer, recipe=recipe), splitter=groups)
-    if recipe.layer_decay < 1 or recipe.decay_all:
-        raise ValueError("layer_decay and decay_all are of the recipe's optimiser; leave out opt_func, or them")
-    return dict(opt_func=opt_func, splitter=partial(param_lists, splitter=splitter))
-
 # %% ../../nbs/56_learner.ipynb #05d121c2
 def wb_learner(
     dls:DataLoaders,      # such as digits_dls(); others', of pictures: see `task_of`
@@ -501,12 +349,12 @@ def wb_learner(
     check_choice(recipe.loss, LOSSES, "unknown loss")
     if task.targets == 'classes': loss_func = loss_func or _loss_of(recipe, task)
     else: loss_func = _loss_of_block(dls, recipe, task, loss_func)
-    if metrics is None: metrics = [METRICS[k](dls) for k in task.metrics]
+    if metrics is None: metrics = [metric_of(name, dls) for name in task.metrics]
     bs = getattr(dls.train, 'bs', None) or getattr(dls.train, 'batch_size', None) or 1      # fastai's loader, or PyTorch's
     size = dict(bs=bs, device=getattr(dls.train, 'device', None) or 'cpu')
     if named: model = make_model(arch, task, recipe.model | model_kwargs, weights, **size)
     else: model = _given_model(arch, task, name, weights, model_kwargs)
-    own = _optimizer_args(recipe, opt_func, splitter)
+    own = optimizer_args(recipe, opt_func, splitter)
     own |= dict(path=path, model_dir=model_dir, train_bn=train_bn)
     return _learner(dls, model, recipe, task, loss_func, metrics, **own).add_cbs(cbs)
 
