@@ -20,7 +20,7 @@ from fastai.data.core import DataLoaders, Datasets
 from ..checks import check_choice, check_types, nearest, require, UserError
 from .files import describe_left_out, find_pictures, print_main
 from .images import check_files, hold_out, image_dls, mask_dls
-from .loaders import DATASETS, Loaders, Task, dataset
+from .loaders import DATASETS, DatasetSpec, Loaders, Task, dataset
 from .sequences import byte_rows, sequence_dls, sequence_options
 from .text import decode_text
 import wbattn.data.scenes, wbattn.data.subspaces # noqa: F401, whose data sets stand in the table, too
@@ -34,11 +34,13 @@ def pictures(
     size=224,     # side of the images
     format='',    # in which form it comes, and on which terms
     url='',       # where it is published
+    arch=DatasetSpec.arch, # model that is trained on it unless another is named
     **options     # of `image_dls`: train_on, valid_pct, own, data_dir, hflip, augment, verify
 ):                # a decorator
     "Put a reader of pictures into the table of data sets."
+    add_row = dataset(name, title, images, classes, size, format=format, url=url, arch=arch)
     def add(read):
-        dataset(name, title, images, classes, size, format, url)(partial(image_dls, read, img_size=size, **options))
+        add_row(partial(image_dls, read, img_size=size, **options))
         return read
     return add
 
@@ -78,16 +80,17 @@ def read_published(
 # %% ../../nbs/50_datasets.ipynb #9dcc50dc
 def _published(name, tv, *row, **options):
     "A row for a data set that torchvision reads."
-    pictures(name, *row, valid_pct=0., **options)(partial(read_published, tv, name))    # papers validate on the test part
+    add_row = pictures(name, *row, valid_pct=0., **options)      # papers validate on the test part
+    add_row(partial(read_published, tv, name))
 
-_cifar = 'pickled arrays', 'https://www.cs.toronto.edu/~kriz/cifar.html'
-_published('cifar10', tvd.CIFAR10, 'CIFAR-10, small photographs', '50,000 → 10,000', 10, 32, *_cifar,
+_cifar_url = 'https://www.cs.toronto.edu/~kriz/cifar.html'
+_published('cifar10', tvd.CIFAR10, 'CIFAR-10, small photographs', '50,000 → 10,000', 10, 32, 'pickled arrays', _cifar_url,
            own=((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)))
-_published('cifar100', tvd.CIFAR100, 'CIFAR-100, small photographs', '50,000 → 10,000', 100, 32, *_cifar,
+_published('cifar100', tvd.CIFAR100, 'CIFAR-100, small photographs', '50,000 → 10,000', 100, 32, 'pickled arrays', _cifar_url,
            own=((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)))
 _published('svhn', tvd.SVHN, 'Street View House Numbers', '73,257 (+ 531,131) → 26,032', 10, 32, 'MATLAB arrays',
            'http://ufldl.stanford.edu/housenumbers/', hflip=0.,
-               own=((0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970)))
+           own=((0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970)))
 _published('flowers', tvd.Flowers102, 'Oxford 102 Flowers', '1,020 (+ 1,020) → 6,149', 102, 224, 'JPEG, MATLAB lists',
            'https://www.robots.ox.ac.uk/~vgg/data/flowers/102/')
 _published('pets', tvd.OxfordIIITPet, 'Oxford-IIIT Pets, 37 breeds', '3,680 → 3,669', 37, 224, 'JPEG, text lists',
@@ -96,7 +99,8 @@ _published('food101', tvd.Food101, 'Food-101, photographs of dishes', '75,750 �
            'https://data.vision.ee.ethz.ch/cvl/datasets_extra/food-101/')
 
 # %% ../../nbs/50_datasets.ipynb #49grey02
-@dataset('grey_cifar10', 'CIFAR-10 in grey, row by row', '45,000 + 5,000 → 10,000', 10, 1024, *_cifar)
+@dataset('grey_cifar10', 'CIFAR-10 in grey, row by row', '45,000 + 5,000 → 10,000', 10, 1024, format='pickled arrays',
+         url=_cifar_url, arch='wb_lra_image')
 @sequence_options
 def grey_cifar_dls(
     data_dir:Path='data', # directory that holds the files, or will
@@ -236,7 +240,8 @@ def read_codes(
     except UnicodeDecodeError as e: raise UserError(f"{str(path)!r} is no UTF-8: {e}") from None
     return [line.strip() for line in lines if line.strip()]
 
-@dataset('folder_masks', 'Pictures of your own and a mask for each', 'yours', size=64, format='image files')
+@dataset('folder_masks', 'Pictures of your own and a mask for each', 'yours', size=64, format='image files',
+         arch='wb_tost_scenes_patch4_64')
 def folder_masks_dls(
     data_dir:Path='data', # `images`, `masks` and `codes.txt`
     bs:int=64,       # training batch size
@@ -298,24 +303,31 @@ def real_accuracy(
     return float(np.mean([int(p) in real[o] for p, o in zip(preds, names, strict=True) if real[o]]))
 
 # %% ../../nbs/50_datasets.ipynb #e593f7a1
+def spec_of(
+    name # a key of `DATASETS`
+)->DatasetSpec:
+    "A row of the table; an unknown name is answered with the nearest."
+    check_choice(name, DATASETS, "unknown data set")
+    return DATASETS[name]
+
 def dls_args(
     name # a key of `DATASETS`
 )->list: # of names
     "Options that a data set takes."
-    check_choice(name, DATASETS, "unknown data set")
-    return list(DATASETS[name].options)
+    return list(spec_of(name).options)
 
 def get_dls(
     name,     # a key of `DATASETS`
     **kwargs  # its options; None: leave it to the data set
 )->DataLoaders:
     "The DataLoaders of a data set, by name."
-    kwargs = {k: v for k, v in kwargs.items() if v is not None}
-    takes = dls_args(name)
-    for k in kwargs:
-        if k not in takes: raise UserError(f"data set {name!r} takes no {k}; nearest names: {nearest(k, takes)}")
-    check_types(DATASETS[name].make, kwargs)
-    dls = DATASETS[name].make(**kwargs)
+    spec = spec_of(name)
+    options = {k: v for k, v in kwargs.items() if v is not None}
+    for k in options:
+        if k in spec.options: continue
+        raise UserError(f"data set {name!r} takes no {k}; nearest names: {nearest(k, spec.options)}")
+    check_types(spec.make, options)
+    dls = spec.make(**options)
     dls.name = name
     return dls
 
@@ -324,9 +336,8 @@ def known_task(
     **kwargs  # its options
 )->Task|None: # None: the data have to be read first
     "The task of a data set that takes long to make, before it is made."
-    dls_args(name)
-    task = DATASETS[name].task
-    return task and task(**kwargs)
+    task = spec_of(name).task
+    return None if task is None else task(**kwargs)
 
 # %% ../../nbs/50_datasets.ipynb #7067a0f4
 #| include: false

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from PIL import ExifTags, Image, ImageOps
 from torch import Tensor
-from fastcore.basics import patch
 from fastcore.meta import delegates
 from fastcore.parallel import parallel
 from functools import partial
@@ -29,8 +28,8 @@ from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD, create_transf
 from timm.data.auto_augment import NAME_TO_OP, posterize
 from timm.data.random_erasing import RandomErasing
 from timm.layers import to_2tuple, to_3tuple
-from ..checks import (check_choice, check_types, check_value, choice_of, int_range, require, SHARE,
-                           UserError)
+from ..checks import (FRACTION, NOT_NEGATIVE, SHARE, Rule, UserError, check_choice, check_fields, check_types,
+    check_value, checked_field, choice_of, int_range, require)
 from .files import describe_left_out, find_files, find_pictures, names_below, print_main, split_by_name
 from wbattn.data.loaders import (Loaders, as_loaders, content_hash, labelled, mask_task, picture_task,
     stratified_split)
@@ -89,6 +88,13 @@ def check_files(
     bad = [str(f) for f, ok in zip(files, right) if not ok]
     if bad: raise UnreadableImage(f"{len(bad)} of {len(files)} images can't be read, such as {bad[:5]}")
 
+# %% ../../nbs/45_images.ipynb #07d6d893
+def _posterize(img, bits_to_keep, **kwargs):
+    "Keep so many bits of each channel; 0 leaves black, which recent versions of Pillow refuse to do"
+    return Image.new(img.mode, img.size) if bits_to_keep < 1 else posterize(img, bits_to_keep)
+
+NAME_TO_OP.update({name: _posterize for name, op in NAME_TO_OP.items() if op is posterize})
+
 # %% ../../nbs/45_images.ipynb #f31cde6e
 POLICY_NUMBERS = dict( # policy → letters of a section of its name → the least and the largest number after them
     rand=dict(m=(0, np.inf), n=(1, 100), p=(0, 1), mstd=(0, np.inf), mmax=(1, np.inf), inc=(0, 1)),
@@ -103,82 +109,73 @@ def check_policy(
 ):
     "`UserError` for numbers that timm would cut or ignore, or torchvision fail on in mid-training."
     policy, *sections = name.split('-')
-    ranges, numbers = POLICY_NUMBERS.get(policy, dict(mstd=(0, np.inf))), {}
+    ranges = POLICY_NUMBERS.get(policy, dict(mstd=(0, np.inf)))
+    numbers = {}
     for section in sections:
         if policy == 'rand' and section.startswith('t'): continue      # names its operations, which timm looks up
-        found = re.fullmatch(r'([a-z]+)(\d+(?:[.]\d+)?)', section)
-        if not found or found[1] not in ranges: raise UserError(_policy_words(name))
-        letters, number = found[1], float(found[2])
+        match = re.fullmatch(r'([a-z]+)(\d+(?:[.]\d+)?)', section)
+        if match is None or match[1] not in ranges: raise UserError(_policy_words(name))
+        letters = match[1]
         least, most = ranges[letters]
-        if not least <= number <= most:
+        numbers[letters] = float(match[2])
+        if not least <= numbers[letters] <= most:
             raise UserError(f"{_policy_words(name)}, with {letters} from {least} to {most}")
-        numbers[letters] = number
-    most = numbers.get('mmax', 10)
-    if policy == 'rand' and numbers.get('m', 0) > most:
-        raise UserError(f"{_policy_words(name)}, with m from 0 to {most:g}, or a larger mmax")
+    largest = numbers.get('mmax', 10)
+    if policy == 'rand' and numbers.get('m', 0) > largest:
+        raise UserError(f"{_policy_words(name)}, with m from 0 to {largest:g}, or a larger mmax")
 
 # %% ../../nbs/45_images.ipynb #c95872bf
+def _is_range_of_shares(values): return 0 < values[0] <= values[1] <= 1
+
+AREA_SHARES = Rule(_is_range_of_shares, "two shares of the area in (0, 1], the smaller first")
+
 @dataclass(frozen=True)
 class Augment:
     "How images are augmented for training, and cropped for evaluation."
-    crop:str='rrc'              # 'rrc': a random part of random shape, resized; 'pad': shifted by up to an eighth; 'none': as for evaluation
-    scale:tuple[float, float]=(0.08, 1.) # share of the area that an 'rrc' crop takes, smallest and largest
-    hflip:float=0.5             # probability of mirroring
-    color_jitter:float=0.       # strength of random brightness, contrast, saturation; timm skips it under its policies
-    auto_augment:str='none'     # timm's 'rand-m9-mstd0.5-inc1', …, torchvision's RandAugment 'tv-n2-m14', or none
-    reprob:float=0.             # probability of erasing a random rectangle, filled with noise
-    repeated_aug:int=1          # differently augmented copies of an image in an epoch, of fewer images; 1: none
-    interpolation:str='bicubic' # 'bilinear' or 'bicubic'
-    crop_pct:float=0.875        # side of the evaluation crop over that of the resized image, in (0, 1]
-    crop_mode:str='center'      # 'center': keep the proportions; 'squash': resize both sides; 'border': pad
+    crop:str=checked_field('rrc', choice_of('rrc', 'pad', 'none')) # 'rrc': a random part of random shape, resized; 'pad': shifted by up to an eighth; 'none': as for evaluation
+    scale:tuple[float, float]=checked_field((0.08, 1.), AREA_SHARES) # share of the area that an 'rrc' crop takes, smallest and largest
+    hflip:float=checked_field(0.5, FRACTION)            # probability of mirroring
+    color_jitter:float=checked_field(0., NOT_NEGATIVE)  # strength of random brightness, contrast, saturation; timm skips it under its policies
+    auto_augment:str='none'                             # timm's 'rand-m9-mstd0.5-inc1', …, torchvision's RandAugment 'tv-n2-m14', or none
+    reprob:float=checked_field(0., FRACTION)            # probability of erasing a random rectangle, filled with noise
+    repeated_aug:int=checked_field(1, int_range(1, 100)) # differently augmented copies of an image in an epoch, of fewer images; 1: none
+    interpolation:str=checked_field('bicubic', choice_of('bilinear', 'bicubic')) # 'bilinear' or 'bicubic'
+    crop_pct:float=checked_field(0.875, SHARE)          # side of the evaluation crop over that of the resized image, in (0, 1]
+    crop_mode:str=checked_field('center', choice_of('center', 'squash', 'border')) # 'center': keep the proportions; 'squash': resize both sides; 'border': pad
 
     def __post_init__(self):
-        check_types(Augment, vars(self))
-        for k, rule in _rules.items(): check_value(k, getattr(self, k), rule)
+        check_fields(self)
         check_policy(self.auto_augment)
         try: self.train_tfm((32, 32))
         except Exception as e: raise ValueError(_policy_words(self.auto_augment)) from e
 
-_share = (lambda v: 0 <= v <= 1), "a share from 0 to 1"
-_rules = dict(
-    color_jitter=((lambda v: 0 <= v < np.inf), "a number of at least 0"), crop=choice_of('rrc', 'pad', 'none'),
-    crop_mode=choice_of('center', 'squash', 'border'), crop_pct=SHARE, hflip=_share,
-    scale=((lambda v: 0 < v[0] <= v[1] <= 1), "two shares of the area in (0, 1], the smaller first"), reprob=_share,
-    repeated_aug=int_range(1, 100), interpolation=choice_of('bilinear', 'bicubic'))
+    def valid_tfm(self,
+        size=(224, 224),           # height and width of the result
+        mean=IMAGENET_DEFAULT_MEAN # colour at a padded border
+    ):                             # PIL image → uint8 tensor `3 h w`
+        "The transform for evaluation."
+        return create_transform(input_size=size, mean=mean, use_prefetcher=True, interpolation=self.interpolation,
+                                crop_pct=self.crop_pct, crop_mode=self.crop_mode)
 
-# %% ../../nbs/45_images.ipynb #07d6d893
-def _posterize(img, bits_to_keep, **kwargs):
-    "Keep so many bits of each channel; 0 leaves black, which recent versions of Pillow refuse to do"
-    return Image.new(img.mode, img.size) if bits_to_keep < 1 else posterize(img, bits_to_keep)
-
-NAME_TO_OP.update({name: _posterize for name, op in NAME_TO_OP.items() if op is posterize})
-
-# %% ../../nbs/45_images.ipynb #06bd0e92
-@patch
-def valid_tfm(self:Augment,
-    size=(224, 224),           # height and width of the result
-    mean=IMAGENET_DEFAULT_MEAN # colour at a padded border
-):                             # PIL image → uint8 tensor `3 h w`
-    "The transform for evaluation."
-    return create_transform(input_size=size, mean=mean, use_prefetcher=True, interpolation=self.interpolation,
-                            crop_pct=self.crop_pct, crop_mode=self.crop_mode)
-
-# %% ../../nbs/45_images.ipynb #41train2
-@patch
-def train_tfm(self:Augment,
-    size=(224, 224),           # height and width of the result
-    mean=IMAGENET_DEFAULT_MEAN # colour of what is rotated or shifted into the image, three shares
-):                             # PIL image → uint8 tensor `3 h w`
-    "The transform for training."
-    if self.crop == 'none': return self.valid_tfm(size, mean)
-    tv, policy = re.fullmatch(r'tv-n(\d+)-m(\d+)', self.auto_augment), self.auto_augment
-    timms = create_transform(size, is_training=True, use_prefetcher=True, mean=mean, scale=self.scale, hflip=self.hflip,
-                             color_jitter=self.color_jitter or None, interpolation=self.interpolation,
-                             auto_augment=None if tv or policy == 'none' else policy)
-    if tv: timms.transforms.insert(-1, tvt.RandAugment(int(tv[1]), int(tv[2])))
-    if self.crop == 'pad':
-        timms.transforms[:1] = [tvt.Resize(size), tvt.RandomCrop(size, padding=[s//8 for s in size[::-1]])]
-    return timms
+    def train_tfm(self,
+        size=(224, 224),           # height and width of the result
+        mean=IMAGENET_DEFAULT_MEAN # colour of what is rotated or shifted into the image, three shares
+    ):                             # PIL image → uint8 tensor `3 h w`
+        "The transform for training."
+        if self.crop == 'none': return self.valid_tfm(size, mean)
+        torchvisions = re.fullmatch(r'tv-n(\d+)-m(\d+)', self.auto_augment)
+        timms_policy = None if torchvisions or self.auto_augment == 'none' else self.auto_augment
+        tfm = create_transform(size, is_training=True, use_prefetcher=True, mean=mean, scale=self.scale, hflip=self.hflip,
+                               color_jitter=self.color_jitter or None, interpolation=self.interpolation,
+                               auto_augment=timms_policy)
+        if torchvisions:
+            operations, magnitude = map(int, torchvisions.groups())
+            tfm.transforms.insert(-1, tvt.RandAugment(operations, magnitude))
+        if self.crop == 'pad':
+            height, width = size
+            shift = tvt.RandomCrop(size, padding=[width//8, height//8])
+            tfm.transforms[:1] = [tvt.Resize(size), shift]
+        return tfm
 
 # %% ../../nbs/45_images.ipynb #b7ec2851
 _squash = dict(crop_mode='squash', crop_pct=1., interpolation='bilinear')
@@ -422,7 +419,7 @@ def mask_dls(
     "Pictures and masks from a folder; every mask is checked."
     check_types(mask_dls, dict(img_size=img_size, valid_pct=valid_pct, hflip=hflip, ignore=ignore))
     require(0 < valid_pct < 1, 'valid_pct', valid_pct, "a share between 0 and 1")
-    check_value('hflip', hflip, _share)
+    check_value('hflip', hflip, FRACTION)
     if ignore is not None: check_value('ignore', ignore, int_range(0))
     size = None if img_size is None else height_width(img_size)
     require(len(set(codes)) == len(codes) > 1, 'codes', list(codes), "two names or more, all different")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import signature
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Callable
 from torch import Tensor
 from fastcore.basics import chunked
 from fastcore.foundation import L
@@ -441,7 +441,25 @@ def stratified_split(
     return parts
 
 # %% ../../nbs/44_loaders.ipynb #7dd60835
-DATASETS = {} # name → `make`, the function from options to DataLoaders, and what is said of it
+@dataclass(frozen=True)
+class DatasetSpec:
+    "A row of the table of data sets."
+    make:Callable             # function of the options to DataLoaders
+    title:str                 # what it is
+    images:str                # how many, training → test
+    classes:int|None=None     # how many; None: as many as there are
+    size:int=224              # side of the pictures, or symbols of a sequence
+    format:str=''             # in which form it comes, and on which terms
+    url:str=''                # where it is published
+    task:Callable|None=None   # function of the options to their `Task`, where it is known before the data are made
+    arch:str='wb_tost_small_patch16_224' # model that is trained on it unless another is named
+
+    @property
+    def options(self):
+        "Names of the options that the data set takes."
+        return tuple(signature(self.make).parameters)
+
+DATASETS = {} # name → DatasetSpec
 
 def dataset(
     name,        # under which it can be had
@@ -449,13 +467,10 @@ def dataset(
     images,      # how many, training → test
     classes=None,# how many; None: as many as there are
     size=224,    # side of the pictures, or symbols of a sequence
-    format='',   # in which form it comes, and on which terms
-    url='',      # where it is published
-    task=None    # function of the options to their `Task`, where it is known before the data are made
+    **kwargs     # further fields of a DatasetSpec: format, url, task, arch
 ):               # a decorator
     "Put a function that makes loaders into the table."
-    row = partial(SimpleNamespace, title=title, images=images, classes=classes, size=size, format=format, url=url, task=task)
     def add(make):
-        DATASETS[name] = row(make=make, options=tuple(signature(make).parameters))
+        DATASETS[name] = DatasetSpec(make, title, images, classes, size, **kwargs)
         return make
     return add

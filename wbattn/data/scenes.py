@@ -74,7 +74,8 @@ def affine_tfm(
 
 # %% ../../nbs/46_scenes.ipynb #b27991cc
 @dataset('digits', title="scikit-learn's handwritten digits", images='1,257 + 180 → 360', classes=10, size=8,
-         format='comes with scikit-learn', url='https://scikit-learn.org/stable/datasets/toy_dataset.html')
+         format='comes with scikit-learn', url='https://scikit-learn.org/stable/datasets/toy_dataset.html',
+         arch='wb_eca_digits_patch2_8')
 @delegates(affine_tfm)
 def digits_dls(
     bs:int=64,     # training batch size
@@ -184,7 +185,7 @@ def scenes_task(
 
 @dataset('scenes', title='Scenes: digits on photographs, made here', images='as many as asked for', classes=10, size=64,
          format='made of what comes with scikit-learn', url='https://scikit-learn.org/stable/datasets/toy_dataset.html',
-         task=scenes_task)
+         task=scenes_task, arch='wb_tost_scenes_patch4_64')
 def scenes_dls(
     bs:int=64,       # training batch size
     seed:int|None=None, # of the order of the batches; None: drawn from Python's generator
@@ -215,6 +216,7 @@ def scenes_dls(
     dls.name, dls.task = 'scenes_masks', replace(task, fingerprint=same_scenes)
     return dls
 
-_ = dataset('scenes_masks', title='The masks of these scenes', images='as many as asked for', classes=11, size=64,
-            format='made of what comes with scikit-learn', task=partial(scenes_task, masks='only'))(
-            partial(scenes_dls, masks='only'))
+_add_masks = dataset('scenes_masks', title='The masks of these scenes', images='as many as asked for', classes=11, size=64,
+                     format='made of what comes with scikit-learn', task=partial(scenes_task, masks='only'),
+                     arch='wb_tost_scenes_patch4_64')
+_add_masks(partial(scenes_dls, masks='only'))

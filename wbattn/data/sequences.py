@@ -120,8 +120,8 @@ def byte_rows(
         rows.append(np.frombuffer(text, np.uint8).astype(np.uint16) + 1)
     return rows
 
-@dataset('imdb', "IMDB's reviews, byte by byte", '25,000 → 25,000', 2, 4096, 'a file a review',
-         'https://ai.stanford.edu/~amaas/data/sentiment/')
+@dataset('imdb', "IMDB's reviews, byte by byte", '25,000 → 25,000', 2, 4096, format='a file a review',
+         url='https://ai.stanford.edu/~amaas/data/sentiment/', arch='wb_lra_text')
 @sequence_options
 def imdb_dls(
     data_dir:Path='data', # folder that holds `aclImdb`
@@ -188,8 +188,8 @@ def draw_formulas(
     return [np.array(o, np.uint8) for o in rows], values
 
 # %% ../../nbs/48_sequences.ipynb #48clist2
-@dataset('listops', 'ListOps of the Long Range Arena', '96,000 + 2,000 → 2,000', 10, 2000, 'drawn by its description',
-         'https://github.com/google-research/long-range-arena')
+@dataset('listops', 'ListOps of the Long Range Arena', '96,000 + 2,000 → 2,000', 10, 2000,
+         format='drawn by its description', url='https://github.com/google-research/long-range-arena', arch='wb_lra_listops')
 @sequence_options
 def listops_dls(
     n_train:int=96_000, # formulas to train on
@@ -286,8 +286,8 @@ def draw_pictures(
     return np.stack([_paint(paths[:, i], spots[i]) for i in kept]), joined[kept], paths[0, kept], spots[kept]
 
 # %% ../../nbs/48_sequences.ipynb #48cpath2
-@dataset('pathfinder', 'Pathfinder, drawn anew', '160,000 + 20,000 → 20,000', 2, 32, 'drawn by its description',
-         'https://github.com/google-research/long-range-arena')
+@dataset('pathfinder', 'Pathfinder, drawn anew', '160,000 + 20,000 → 20,000', 2, 32,
+         format='drawn by its description', url='https://github.com/google-research/long-range-arena', arch='wb_lra_pathfinder')
 @sequence_options
 def pathfinder_dls(
     n_train:int=160_000, # pictures to train on

@@ -156,7 +156,8 @@ def _answers(task, groups):
     return names[task]
 
 # %% ../../nbs/49_subspaces.ipynb #c3bb000d
-@dataset('subspaces', 'Subspaces in context', '12,800 an epoch + 2,000 → 2,000', 4, 16, 'drawn by its description')
+@dataset('subspaces', 'Subspaces in context', '12,800 an epoch + 2,000 → 2,000', 4, 16,
+         format='drawn by its description', arch='wb_sets_tiny')
 def subspaces_dls(
     task='rank',    # rank, groups, pair or diagonal
     tokens=16,      # of a set

@@ -419,17 +419,19 @@ def text_dls(
     return dls
 
 # %% ../../nbs/47_text.ipynb #4201415a
-_text_row = partial(dataset, classes=256, size=256)
-_text_row('python', "Python's standard library, byte by byte", 'about 9 MB',
-    format='comes with Python')(partial(text_dls, 'python'))
-_text_row('glosses', "English glosses of WordNet, byte by byte", 'about 1.4 MB', format='comes with timm',
-          url='https://wordnet.princeton.edu')(partial(text_dls, 'glosses'))
+_of_bytes = partial(dataset, classes=256, size=256, arch='wb_gpt_tost_bytes_small')
+_add_python = _of_bytes('python', "Python's standard library, byte by byte", 'about 9 MB', format='comes with Python')
+_add_python(partial(text_dls, 'python'))
+_add_glosses = _of_bytes('glosses', "English glosses of WordNet, byte by byte", 'about 1.4 MB', format='comes with timm',
+                         url='https://wordnet.princeton.edu')
+_add_glosses(partial(text_dls, 'glosses'))
 
-@_text_row('text', "Text of your own", 'yours', format='any files')
+@_of_bytes('text', "Text of your own", 'yours', format='any files')
 @delegates(text_dls, but='source')
 def _own_text(text:Path|list, **kwargs): return text_dls(text, **kwargs)
 
 @dataset('openwebtext', "OpenWebText in GPT-2's tokens", '9.0 billion tokens → 4.4 million', 50304, 256,
-         "nanoGPT's train.bin and val.bin", 'https://skylion007.github.io/OpenWebTextCorpus/')
+         format="nanoGPT's train.bin and val.bin", url='https://skylion007.github.io/OpenWebTextCorpus/',
+         arch='wb_gpt_tost_base')
 @delegates(text_dls, but=['source', 'vocab'])
 def _openwebtext(data_dir:Path='data/openwebtext', **kwargs): return text_dls(data_dir, vocab='gpt2', **kwargs)

@@ -16,7 +16,7 @@ from fastai.callback.training import GradientAccumulation, GradientClip
 from fastai.distributed import DistributedDL, DistributedTrainer, teardown_distrib
 from fastai.losses import CrossEntropyLossFlat
 from fastai.torch_core import distrib_barrier, find_bs, num_distrib, to_detach
-from fastcore.basics import patch, store_attr
+from fastcore.basics import store_attr
 from fastprogress.fastprogress import format_time
 from timm.data import Mixup
 from timm.loss import BinaryCrossEntropy
@@ -24,6 +24,7 @@ from timm.utils import ModelEmaV3, unwrap_model
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torchvision.transforms import v2
+from typing import Callable, NamedTuple
 from ..losses import RateReductionLoss, SimDINOLoss
 from .metrics import gather
 from .recipes import Recipe
@@ -115,14 +116,24 @@ class ClassBCE(BinaryCrossEntropy):
         "The answers."
         return scores.argmax(-1)
 
-def _cross_entropy(recipe): return TargetLoss(label_smoothing=recipe.smoothing)
+# %% ../../nbs/55_callbacks.ipynb #55d0d0d1
+class LossSpec(NamedTuple):
+    "A loss that a recipe can name."
+    function:Callable  # of a Recipe; it returns the loss of scores and targets
+    callbacks:tuple=() # functions of a Recipe, each of which returns a callback, such as a `LossTerm`
 
-LOSSES = {
-    'ce': (_cross_entropy, []),
-    'bce': (lambda recipe: ClassBCE(smoothing=recipe.smoothing), []),
-    'ce+rate': (_cross_entropy, [lambda recipe: RateLoss(recipe.rate_weight)]),
-    'mcr2': (_cross_entropy, [lambda recipe: RateLoss(probe=True)]),
-    'simdino': (_cross_entropy, [lambda recipe: SimDINO()])} # `loss` of a recipe → its function; callbacks beside it
+def _cross_entropy(recipe): return TargetLoss(label_smoothing=recipe.smoothing)
+def _binary_cross_entropy(recipe): return ClassBCE(smoothing=recipe.smoothing)
+def _rate_beside(recipe): return RateLoss(recipe.rate_weight)
+def _rate_alone(recipe): return RateLoss(probe=True)
+def _agreement_alone(recipe): return SimDINO()
+
+LOSSES = { # `loss` of a recipe → what it means
+    'ce': LossSpec(_cross_entropy),
+    'bce': LossSpec(_binary_cross_entropy),
+    'ce+rate': LossSpec(_cross_entropy, (_rate_beside,)),
+    'mcr2': LossSpec(_cross_entropy, (_rate_alone,)),
+    'simdino': LossSpec(_cross_entropy, (_agreement_alone,))}
 
 # %% ../../nbs/55_callbacks.ipynb #cde5c6da
 def _token_loss(scores, shown):
@@ -243,38 +254,46 @@ class Accumulate(GradientAccumulation):
 # %% ../../nbs/55_callbacks.ipynb #a5b28569
 class EMA(Callback):
     "timm's exponential moving average of the weights, evaluated beside them."
-    order, remove_on_fetch, begun = 55, True, False
+    order = 55
+    remove_on_fetch = True
+    is_running = False
+
     def __init__(self,
         decay=0.99,  # of the average, per step
         warmup=True, # the decay grows to that
         final=True,  # after the fit, the model holds the average
     ): store_attr()
+
     def before_fit(self):
-        self.avg, self.steps = ModelEmaV3(unwrap_model(self.model), self.decay, use_warmup=self.warmup), 0
-        self.begun = True
+        self.avg = ModelEmaV3(unwrap_model(self.model), self.decay, use_warmup=self.warmup)
+        self.steps = 0
+        self.is_running = True
+
     def after_step(self):
         self.steps += 1
         self.avg.update(self.model, step=self.steps) # by the order of weights, not their names
+
     def after_pred(self): # in mixed precision, too, this comes before autocasting ends
         if not self.training: self.pred2 = self.avg.module(*self.xb).float()
+
     def after_fit(self):
-        if self.final and self.begun: unwrap_model(self.model).load_state_dict(self.avg.module.state_dict())
+        if self.final and self.is_running: unwrap_model(self.model).load_state_dict(self.avg.module.state_dict())
         self.cleanup()
+
     def cleanup(self):
         "An average belongs to one fit: the next, stopped before it began, doesn't put it into the model."
-        self.begun = False
+        self.is_running = False
+
     def state_dict(self):
         "What a checkpoint keeps."
         return self.avg.module.state_dict(), self.steps
 
-# %% ../../nbs/55_callbacks.ipynb #55emaload
-@patch
-def load_state_dict(self:EMA,
-    state, # of state_dict
-):
-    "Go on with the average of another fit."
-    weights, self.steps = state
-    self.avg.module.load_state_dict(weights)
+    def load_state_dict(self,
+        state, # of state_dict
+    ):
+        "Go on with the average of another fit."
+        weights, self.steps = state
+        self.avg.module.load_state_dict(weights)
 
 # %% ../../nbs/55_callbacks.ipynb #b1d2e47e
 class NonFiniteError(FloatingPointError, ValueError):
@@ -318,8 +337,13 @@ class Speed(Callback):
         print(f'epoch {self.epoch + 1}/{self.n_epoch}  {what}  {self.rate:.0f} images/s  left {format_time(left)}', flush=True)
 
 # %% ../../nbs/55_callbacks.ipynb #9f38f2a0
-OPTIONS = dict(token_labels=TokenLabels, clip_grad=GradientClip, torchcompile=Compile,
-               channels_last=lambda on: ChannelsLast()) # field of a recipe → a callback of its value, unless that is 0
+def _channels_last(on): return ChannelsLast()
+
+OPTIONS = dict( # field of a recipe → a callback of its value, unless that is 0 or False
+    token_labels=TokenLabels,
+    clip_grad=GradientClip,
+    torchcompile=Compile,
+    channels_last=_channels_last)
 
 def recipe_cbs(
     recipe:Recipe,   # what it asks for
@@ -328,11 +352,13 @@ def recipe_cbs(
     device,          # where the model will be
 )->list:
     "The callbacks that a recipe asks for."
-    r, amp = recipe, amp_mode(recipe.amp, device)
-    cbs = [make(r) for make in LOSSES[r.loss][1]]
-    cbs += [make(getattr(r, k)) for k, make in OPTIONS.items() if getattr(r, k)]
-    if r.mixup or r.cutmix: cbs.append(Mix(r, num_classes))
-    if r.grad_accum_steps > 1: cbs.append(Accumulate(bs*r.grad_accum_steps))
-    if r.model_ema_decay: cbs.append(EMA(r.model_ema_decay, r.model_ema_warmup, r.ema_final))
-    if amp: cbs.append(Amp(amp))
+    cbs = [make(recipe) for make in LOSSES[recipe.loss].callbacks]
+    for name, make in OPTIONS.items():
+        value = getattr(recipe, name)
+        if value: cbs.append(make(value))
+    if recipe.mixup or recipe.cutmix: cbs.append(Mix(recipe, num_classes))
+    if recipe.grad_accum_steps > 1: cbs.append(Accumulate(bs*recipe.grad_accum_steps))
+    if recipe.model_ema_decay: cbs.append(EMA(recipe.model_ema_decay, recipe.model_ema_warmup, recipe.ema_final))
+    amp = amp_mode(recipe.amp, device)
+    if amp is not None: cbs.append(Amp(amp))
     return cbs

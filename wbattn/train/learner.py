@@ -266,7 +266,7 @@ def _loss_of(recipe, task):
     "The function of a recipe's loss."
     check_recipe(recipe, task.kind)
     if task.kind == 'masks': return PixelLoss(recipe.smoothing)
-    return LOSSES[recipe.loss][0](recipe)
+    return LOSSES[recipe.loss].function(recipe)
 
 # %% ../../nbs/56_learner.ipynb #7dd670d2
 def _loss_of_block(dls, recipe, task, loss_func):
