@@ -45,16 +45,28 @@ def pictures(
     return add
 
 # %% ../../nbs/50_datasets.ipynb #c832e590
-def _first(ds, names): return next(getattr(ds, k) for k in names.split() if hasattr(ds, k))
+def _attribute(ds, *names):
+    "The first of these attributes that a data set of torchvision's has"
+    for name in names:
+        if hasattr(ds, name): return getattr(ds, name)
+    raise AttributeError(f"{type(ds).__name__} has none of {', '.join(names)}")
 
 def _read_part(tv, root, part, download):
     "Images, labels and names of the classes."
-    which = dict(train=part == 'train') if issubclass(tv, tvd.CIFAR10) else dict(split=part)
-    ds = tv(str(root), download=download, **which)
-    x, y = _first(ds, 'data _image_files _images'), _first(ds, 'targets labels _labels')
+    if issubclass(tv, tvd.CIFAR10): ds = tv(str(root), train=part == 'train', download=download)
+    else: ds = tv(str(root), split=part, download=download)
+    x = _attribute(ds, 'data', '_image_files', '_images')
+    y = _attribute(ds, 'targets', 'labels', '_labels')
     if tv is tvd.SVHN: x = x.transpose(0, 2, 3, 1)
-    if isinstance(x, list): x = np.array(x, str)
+    if isinstance(x, list): x = np.array(x, str)      # paths
     return x, np.asarray(y, np.int64), list(getattr(ds, 'classes', range(10)))
+
+def join_parts(
+    *parts, # each images and labels
+)->tuple:   # images and labels
+    "Several parts as one."
+    images, labels = zip(*parts)
+    return np.concatenate(images), np.concatenate(labels)
 
 # %% ../../nbs/50_datasets.ipynb #49publ02
 def read_published(
@@ -66,16 +78,20 @@ def read_published(
     verify=True     # compare checksums?
 )->tuple:           # dict from `parts` to (images, labels); names of the classes
     "Parts of a published data set."
-    check = nullcontext() if verify else replaced('torchvision.datasets.utils.check_md5', return_value=True)
+    trusting = nullcontext() if verify else replaced('torchvision.datasets.utils.check_md5', return_value=True)
+    read = {}
     try:
-        with check: read = {p: [_read_part(tv, data_dir, q, download) for q in p.split('+')] for p in parts}
+        with trusting:
+            for part in '+'.join(parts).split('+'): read[part] = _read_part(tv, data_dir, part, download)
     except (RuntimeError, OSError) as e:
         how = "is missing or differs from what is published; fetch it by --download (download=True), " \
               "or say where it is by --data-dir (data_dir)"
         if download: how = f"can't be downloaded ({e})"
         raise FileNotFoundError(f"no {name} here: what is in {str(data_dir)!r} {how}") from e
-    together = {p: tuple(np.concatenate(o) for o in list(zip(*r))[:2]) for p, r in read.items()}
-    return together, read[parts[0]][0][2]
+    joined = {}
+    for names in parts: joined[names] = join_parts(*(read[part][:2] for part in names.split('+')))
+    *_, classes = next(iter(read.values()))
+    return joined, classes
 
 # %% ../../nbs/50_datasets.ipynb #9dcc50dc
 def _published(name, tv, *row, **options):
@@ -84,23 +100,25 @@ def _published(name, tv, *row, **options):
     add_row(partial(read_published, tv, name))
 
 _cifar_url = 'https://www.cs.toronto.edu/~kriz/cifar.html'
-_published('cifar10', tvd.CIFAR10, 'CIFAR-10, small photographs', '50,000 → 10,000', 10, 32, 'pickled arrays', _cifar_url,
+_published('cifar10', tvd.CIFAR10, 'CIFAR-10, small photographs', '50,000 → 10,000', 10, 32,
+           'pickled arrays', _cifar_url,
            own=((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)))
-_published('cifar100', tvd.CIFAR100, 'CIFAR-100, small photographs', '50,000 → 10,000', 100, 32, 'pickled arrays', _cifar_url,
+_published('cifar100', tvd.CIFAR100, 'CIFAR-100, small photographs', '50,000 → 10,000', 100, 32,
+           'pickled arrays', _cifar_url,
            own=((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)))
-_published('svhn', tvd.SVHN, 'Street View House Numbers', '73,257 (+ 531,131) → 26,032', 10, 32, 'MATLAB arrays',
-           'http://ufldl.stanford.edu/housenumbers/', hflip=0.,
+_published('svhn', tvd.SVHN, 'Street View House Numbers', '73,257 (+ 531,131) → 26,032', 10, 32,
+           'MATLAB arrays', 'http://ufldl.stanford.edu/housenumbers/', hflip=0.,
            own=((0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970)))
-_published('flowers', tvd.Flowers102, 'Oxford 102 Flowers', '1,020 (+ 1,020) → 6,149', 102, 224, 'JPEG, MATLAB lists',
-           'https://www.robots.ox.ac.uk/~vgg/data/flowers/102/')
-_published('pets', tvd.OxfordIIITPet, 'Oxford-IIIT Pets, 37 breeds', '3,680 → 3,669', 37, 224, 'JPEG, text lists',
-           'https://www.robots.ox.ac.uk/~vgg/data/pets/', train_on='trainval')
-_published('food101', tvd.Food101, 'Food-101, photographs of dishes', '75,750 → 25,250', 101, 224, 'JPEG, JSON lists',
-           'https://data.vision.ee.ethz.ch/cvl/datasets_extra/food-101/')
+_published('flowers', tvd.Flowers102, 'Oxford 102 Flowers', '1,020 (+ 1,020) → 6,149', 102, 224,
+           'JPEG, MATLAB lists', 'https://www.robots.ox.ac.uk/~vgg/data/flowers/102/')
+_published('pets', tvd.OxfordIIITPet, 'Oxford-IIIT Pets, 37 breeds', '3,680 → 3,669', 37, 224,
+           'JPEG, text lists', 'https://www.robots.ox.ac.uk/~vgg/data/pets/', train_on='trainval')
+_published('food101', tvd.Food101, 'Food-101, photographs of dishes', '75,750 → 25,250', 101, 224,
+           'JPEG, JSON lists', 'https://data.vision.ee.ethz.ch/cvl/datasets_extra/food-101/')
 
 # %% ../../nbs/50_datasets.ipynb #49grey02
-@dataset('grey_cifar10', 'CIFAR-10 in grey, row by row', '45,000 + 5,000 → 10,000', 10, 1024, format='pickled arrays',
-         url=_cifar_url, arch='wb_lra_image')
+@dataset('grey_cifar10', 'CIFAR-10 in grey, row by row', '45,000 + 5,000 → 10,000', 10, 1024,
+         format='pickled arrays', url=_cifar_url, arch='wb_lra_image')
 @sequence_options
 def grey_cifar_dls(
     data_dir:Path='data', # directory that holds the files, or will
@@ -110,8 +128,10 @@ def grey_cifar_dls(
 )->Loaders:          # batches (ids `b 1024`, labels `b`); 257 symbols, 10 classes
     "CIFAR-10 in grey, row by row (the arena's Image)."
     parts, vocab = read_published(tvd.CIFAR10, 'cifar10', data_dir, ('train', 'test'), download, verify)
-    def grey(x): return byte_rows(Image.fromarray(o).convert('L').tobytes() for o in x)
-    rows = {k: (grey(x), y) for k, (x, y) in hold_out(parts, 0.1).items()}
+    rows = {}
+    for name, (images, y) in hold_out(parts, 0.1).items():
+        grey = [Image.fromarray(image).convert('L').tobytes() for image in images]
+        rows[name] = byte_rows(grey), y
     return sequence_dls('grey_cifar10', rows, vocab, 1024, **kwargs)
 
 # %% ../../nbs/50_datasets.ipynb #40bde8ee
@@ -134,19 +154,21 @@ def _class_folders(found, folder):
     return sorted(k for k in _below(found.folders, folder) if '/' not in k)
 
 def _part_folders(found):
-    "Part → folder, '' for the class folders beside others; a folder of pictures that is called as a part is noted"
+    "Part → folder; a folder of pictures that is called as a part is noted"
     where = {}
     for name in _class_folders(found, ''):
         part = _part(name)
         if part is None: continue
         if _class_folders(found, name):
-            if part in where: raise UserError(f"{where[part]!r} and {name!r} are both {part} parts; expected one")
-            where[part] = name
+            other = where.setdefault(part, name)
+            if other != name: raise UserError(f"{other!r} and {name!r} are both {part} parts; expected one")
         elif _below(found.files, name): found.leave('folders named as a part, without class folders', name)
     return where
 
 # %% ../../nbs/50_datasets.ipynb #49fold02
 def _class_name(folder): return unicodedata.normalize('NFC', folder)      # macOS spells é in two letters
+
+def _inside(folder, name): return f'{folder}/{name}' if folder else name
 
 def _check_classes(found, folder, classes):
     "Refuse a classification that can't be: too few classes, or some without a picture"
@@ -154,65 +176,80 @@ def _check_classes(found, folder, classes):
     if len(classes) < 2:
         raise FileNotFoundError(f"{len(classes)} class folders in {where!r}; expected two or more, "
                                 "one per class, or train/ and val/ with such")
-    empty = [c for c in classes if not _below(found.files, f'{folder}/{c}' if folder else c)]
+    empty = [name for name in classes if not _below(found.files, _inside(folder, name))]
     if empty:
+        first = ', '.join(map(repr, empty[:5]))
         raise FileNotFoundError(f"no pictures in {len(empty)} of {len(classes)} class folders of {where!r}: "
-                                f"{', '.join(map(repr, empty[:5]))}; expected .jpg, .png, … in each, or no such folder")
+                                f"{first}; expected .jpg, .png, … in each, or no such folder")
 
 def _pictures_of(found, folder, classes, folders):
     "Paths and labels in the class folders of a part"
-    names = [_class_name(c) for c in classes]
-    for c in folders:
-        if _class_name(c) not in names:
-            raise UserError(f"{str(found.root/folder)!r} has a folder {c!r}, but the training part has no such class")
-    paths, labels = [], []
+    where = str(found.root/folder)
+    label_of = {_class_name(name): label for label, name in enumerate(classes)}
+    for name in folders:
+        if _class_name(name) not in label_of:
+            raise UserError(f"{where!r} has a folder {name!r}, but the training part has no such class")
+    paths = []
+    labels = []
     for name in _below(found.files, folder):
-        c, _, rest = name.partition('/')
-        if not rest: found.leave('pictures in no class', f'{folder}/{name}' if folder else name)
-        elif c in folders:
+        class_folder, _, rest = name.partition('/')
+        if not rest: found.leave('pictures in no class', _inside(folder, name))
+        elif class_folder in folders:
             paths.append(os.path.join(found.root, folder, name))
-            labels.append(names.index(_class_name(c)))
+            labels.append(label_of[_class_name(class_folder)])
     if paths: return np.array(paths), np.array(labels)
-    raise FileNotFoundError(f"no images in the class folders of {str(found.root/folder)!r}; expected .jpg, .png, …")
-
-def _folder_parts(found):
-    "Parts → (paths, labels), names of the classes"
-    where, top = _part_folders(found), _class_folders(found, '')
-    flat = found.left_out.get('folders named as a part, without class folders', [])
-    if 'train' not in where and flat:
-        raise UserError(f"{str(found.root/flat[0])!r} holds pictures and no class folders, beside class folders: "
-                        "is it a part or a class? Put all class folders into train/, or give it another name")
-    if 'train' in where:
-        for name in top:
-            if name not in where.values() and name not in flat: found.leave('folders beside train', name)
-    where = dict(train='') | where
-    folders = {part: _class_folders(found, folder) for part, folder in where.items()}
-    if where['train'] == '': folders['train'] = [c for c in folders['train'] if c not in where.values()]
-    folders['train'] = [c for c in folders['train'] if not _holds_runs(found, where['train'], c)]
-    _check_classes(found, where['train'], folders['train'])
-    order = [part for part in PARTS if part in where]
-    parts = {part: _pictures_of(found, where[part], folders['train'], folders[part]) for part in order}
-    return parts, [_class_name(c) for c in folders['train']]
+    raise FileNotFoundError(f"no images in the class folders of {where!r}; expected .jpg, .png, …")
 
 def _holds_runs(found, folder, name):
     "Is a folder without pictures there only for runs of ours?"
-    inside = f'{folder}/{name}' if folder else name
+    inside = _inside(folder, name)
     runs = found.left_out.get('runs of wbattn', ())
     return not _below(found.files, inside) and (bool(_below(runs, inside)) or name == 'runs')
+
+# %% ../../nbs/50_datasets.ipynb #50fa0001
+def _check_flat_parts(found, where):
+    "Note what lies beside train; without it, a folder of pictures that is called as a part is refused"
+    flat = found.left_out.get('folders named as a part, without class folders', [])
+    if 'train' in where:
+        for name in _class_folders(found, ''):
+            if name not in where.values() and name not in flat: found.leave('folders beside train', name)
+    elif flat:
+        raise UserError(f"{str(found.root/flat[0])!r} holds pictures and no class folders, beside class folders: "
+                        "is it a part or a class? Put all class folders into train/, or give it another name")
+
+def _folder_parts(found):
+    "Parts → (paths, labels), names of the classes"
+    where = _part_folders(found)
+    _check_flat_parts(found, where)
+    train = where.setdefault('train', '')                 # the folder itself, where no other is called so
+    folders = {part: _class_folders(found, folder) for part, folder in where.items()}
+    if train == '': folders['train'] = [name for name in folders['train'] if name not in where.values()]
+    classes = [name for name in folders['train'] if not _holds_runs(found, train, name)]
+    _check_classes(found, train, classes)
+    folders['train'] = classes
+    parts = {}
+    for part in PARTS:
+        if part in where: parts[part] = _pictures_of(found, where[part], classes, folders[part])
+    return parts, [_class_name(name) for name in classes]
 
 # %% ../../nbs/50_datasets.ipynb #bfbbdf02
 def _train_on(parts, which):
     "Parts with those to train on, joined by +, as the first"
-    joined = which.split('+')
-    right = set(joined) <= set(parts) and len(set(joined)) == len(joined)
-    require(right, 'train_on', which, f"of {', '.join(parts)}, or several of them joined by +")
-    together = tuple(np.concatenate(o) for o in zip(*(parts[part] for part in joined)))
-    return {which: together} | {k: v for k, v in parts.items() if k not in joined}
+    names = which.split('+')
+    are_parts = set(names) <= set(parts) and len(set(names)) == len(names)
+    require(are_parts, 'train_on', which, f"of {', '.join(parts)}, or several of them joined by +")
+    joined = join_parts(*(parts[name] for name in names))
+    return {which: joined} | {name: part for name, part in parts.items() if name not in names}
+
+def _check_all_files(parts):
+    "Decode every file of all parts"
+    files = np.concatenate([paths for paths, _ in parts.values()])
+    check_files(files.tolist())
 
 @pictures('folder', 'Images of your own, a folder per class', 'yours', format='image files')
 def read_folder(
     data_dir,    # class folders, or `train`, `val` and perhaps `test` with class folders
-    parts=('train', 'test'), # the first is what to train on, such as 'train+val'; all others that there are come along
+    parts=('train', 'test'), # the first is what to train on, such as 'train+val'; all others come along
     download=False, # a folder of yours can't be fetched: refused
     verify=True, # decode every file?
 )->tuple:        # dict of the parts ('train', 'val', 'test') as (images, labels); names of the classes
@@ -225,9 +262,10 @@ def read_folder(
     found = find_pictures(root)
     read, classes = _folder_parts(found)
     read = _train_on(read, parts[0])
-    if verify: check_files([f for files, _ in read.values() for f in files])
+    if verify: _check_all_files(read)
     used = ', '.join(f"{part} {len(y)}" for part, (_, y) in read.items())
-    print_main(f"folder {found.name!r}: {len(classes)} classes, pictures: {used}{describe_left_out(found.left_out)}")
+    left_out = describe_left_out(found.left_out)
+    print_main(f"folder {found.name!r}: {len(classes)} classes, pictures: {used}{left_out}")
     return read, classes
 
 # %% ../../nbs/50_datasets.ipynb #83d4edd6
@@ -270,7 +308,8 @@ def _synset_names(wnids):
 
 # %% ../../nbs/50_datasets.ipynb #49inet02
 @pictures('imagenet', 'ImageNet (ILSVRC 2012), or some of its classes', '1,281,167 → 50,000', 1000,
-          format='JPEG in class folders; needs an account', url='https://image-net.org/challenges/LSVRC/2012/',
+          format='JPEG in class folders; needs an account',
+          url='https://image-net.org/challenges/LSVRC/2012/',
           data_dir='data/imagenet', augment='pretrain', verify=False)
 def read_imagenet(
     data_dir,       # directory with `train` and `val`, or with the original archives
@@ -279,16 +318,18 @@ def read_imagenet(
     verify=False,   # decode every file?
 )->tuple:           # as read_folder, with 'train' and 'val'; names of the classes
     "ILSVRC 2012 in its folders."
-    for d in (Path(data_dir)/p for p in ('train', 'val')):
-        if download and not d.is_dir(): tvd.ImageNet(str(data_dir), split=d.name)
-        if d.is_dir() and any(e.is_dir() for e in os.scandir(d)): continue
+    for part in ('train', 'val'):
+        folder = Path(data_dir)/part
+        if download and not folder.is_dir(): tvd.ImageNet(str(data_dir), split=part)
+        if folder.is_dir() and any(entry.is_dir() for entry in os.scandir(folder)): continue
         raise FileNotFoundError(
-            f"no imagenet here: {str(d)!r} has no class folders; expected such as {d.name}/n01440764, or the archives from "
-            "https://image-net.org/download (which asks for an account), unpacked by --download (download=True)")
+            f"no imagenet here: {str(folder)!r} has no class folders; expected such as {part}/n01440764, "
+            "or the archives from https://image-net.org/download (which asks for an account), "
+            "unpacked by --download (download=True)")
     found = find_pictures(data_dir)
     read, wnids = _folder_parts(found)
     read = _train_on({part: read[part] for part in ('train', 'val')}, parts[0])
-    if verify: check_files([f for files, _ in read.values() for f in files])
+    if verify: _check_all_files(read)
     return read, _synset_names(wnids)
 
 # %% ../../nbs/50_datasets.ipynb #012ef012
@@ -297,10 +338,14 @@ def real_accuracy(
     ds:Datasets # the images: of ImageNet's validation part (all 1,000 classes), in the same order
 )->float:       # among the images with at least one label
     "Share of images whose predicted class is one of their ReaL labels, which are found by the files' names."
-    real, names = RealLabelsImagenet(range(50_000)).real_labels, [f'{Path(o).stem}.JPEG' for o in ds.items]
-    for o in names:
-        if o not in real: raise ValueError(f"{o!r} has no ReaL labels; expected such as ILSVRC2012_val_00000001.JPEG")
-    return float(np.mean([int(p) in real[o] for p, o in zip(preds, names, strict=True) if real[o]]))
+    labels_of = RealLabelsImagenet(range(50_000)).real_labels
+    hits = []
+    for predicted, path in zip(preds, ds.items, strict=True):
+        name = f'{Path(path).stem}.JPEG'
+        if name not in labels_of:
+            raise ValueError(f"{name!r} has no ReaL labels; expected such as ILSVRC2012_val_00000001.JPEG")
+        if labels_of[name]: hits.append(int(predicted) in labels_of[name])
+    return float(np.mean(hits))
 
 # %% ../../nbs/50_datasets.ipynb #e593f7a1
 def spec_of(
@@ -360,7 +405,7 @@ def imagenet_dls(
 
 @delegates(image_dls, but='read', keep=True)
 def folder_dls(
-    data_dir:Path='data', # directory with a folder of images per class, or with `train`, `val` and perhaps test
+    data_dir:Path='data', # folder with one of images per class, or with `train`, `val` and perhaps test
     **kwargs         # options of image_dls
 )->Loaders:
     "Images of your own: a folder per class, under `train` and `val` (and `test`), or split by `valid_pct`."

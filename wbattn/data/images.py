@@ -50,10 +50,12 @@ def _eight_bits(image):
     if image.mode == 'F':
         x = np.asarray(image)
         if not (x.min() >= 0 and x.max() <= 1):
-            raise UserError(f"it holds floats from {x.min():g} to {x.max():g}; expected 0 to 1, or 8 or 16 bits a channel")
+            raise UserError(f"it holds floats from {x.min():g} to {x.max():g}; "
+                            "expected 0 to 1, or 8 or 16 bits a channel")
         return Image.fromarray((255*x).round().astype(np.uint8))
-    if image.mode == 'I' and image.format not in ('PNG', 'PPM'):    # what Pillow makes of 16 bits in these two
-        raise UserError("it holds whole numbers of 32 bits, whose white isn't known; expected 8 or 16 bits a channel")
+    if image.mode == 'I' and image.format not in ('PNG', 'PPM'):  # what Pillow makes of 16 bits in these two
+        raise UserError("it holds whole numbers of 32 bits, whose white isn't known; "
+                        "expected 8 or 16 bits a channel")
     if image.mode[0] != 'I': return image
     return Image.fromarray((np.asarray(image)/257).clip(0, 255).round().astype(np.uint8))
 
@@ -96,7 +98,7 @@ def _posterize(img, bits_to_keep, **kwargs):
 NAME_TO_OP.update({name: _posterize for name, op in NAME_TO_OP.items() if op is posterize})
 
 # %% ../../nbs/45_images.ipynb #f31cde6e
-POLICY_NUMBERS = dict( # policy → letters of a section of its name → the least and the largest number after them
+POLICY_NUMBERS = dict( # policy → letters of a section of its name → least and largest number after them
     rand=dict(m=(0, np.inf), n=(1, 100), p=(0, 1), mstd=(0, np.inf), mmax=(1, np.inf), inc=(0, 1)),
     augmix=dict(m=(0, 10), w=(1, 100), d=(1, 100), a=(0, np.inf), b=(0, 1), mstd=(0, np.inf)),
     tv=dict(n=(1, 100), m=(0, 30)))
@@ -112,7 +114,7 @@ def check_policy(
     ranges = POLICY_NUMBERS.get(policy, dict(mstd=(0, np.inf)))
     numbers = {}
     for section in sections:
-        if policy == 'rand' and section.startswith('t'): continue      # names its operations, which timm looks up
+        if policy == 'rand' and section.startswith('t'): continue  # names its operations, which timm looks up
         match = re.fullmatch(r'([a-z]+)(\d+(?:[.]\d+)?)', section)
         if match is None or match[1] not in ranges: raise UserError(_policy_words(name))
         letters = match[1]
@@ -127,21 +129,23 @@ def check_policy(
 # %% ../../nbs/45_images.ipynb #c95872bf
 def _is_range_of_shares(values): return 0 < values[0] <= values[1] <= 1
 
+CROPS = choice_of('rrc', 'pad', 'none')
+CROP_MODES = choice_of('center', 'squash', 'border')
 AREA_SHARES = Rule(_is_range_of_shares, "two shares of the area in (0, 1], the smaller first")
 
 @dataclass(frozen=True)
 class Augment:
     "How images are augmented for training, and cropped for evaluation."
-    crop:str=checked_field('rrc', choice_of('rrc', 'pad', 'none')) # 'rrc': a random part of random shape, resized; 'pad': shifted by up to an eighth; 'none': as for evaluation
-    scale:tuple[float, float]=checked_field((0.08, 1.), AREA_SHARES) # share of the area that an 'rrc' crop takes, smallest and largest
-    hflip:float=checked_field(0.5, FRACTION)            # probability of mirroring
-    color_jitter:float=checked_field(0., NOT_NEGATIVE)  # strength of random brightness, contrast, saturation; timm skips it under its policies
-    auto_augment:str='none'                             # timm's 'rand-m9-mstd0.5-inc1', …, torchvision's RandAugment 'tv-n2-m14', or none
-    reprob:float=checked_field(0., FRACTION)            # probability of erasing a random rectangle, filled with noise
-    repeated_aug:int=checked_field(1, int_range(1, 100)) # differently augmented copies of an image in an epoch, of fewer images; 1: none
+    crop:str=checked_field('rrc', CROPS) # 'rrc': random part and shape; 'pad': shifted by up to an eighth; 'none'
+    scale:tuple[float, float]=checked_field((0.08, 1.), AREA_SHARES) # smallest and largest share of an 'rrc' crop
+    hflip:float=checked_field(0.5, FRACTION) # probability of mirroring
+    color_jitter:float=checked_field(0., NOT_NEGATIVE) # of brightness, contrast, saturation; not with timm's policies
+    auto_augment:str='none' # timm's 'rand-m9-mstd0.5-inc1', …, torchvision's RandAugment 'tv-n2-m14', or none
+    reprob:float=checked_field(0., FRACTION) # probability of erasing a random rectangle, filled with noise
+    repeated_aug:int=checked_field(1, int_range(1, 100)) # augmented copies of an image in an epoch of fewer images
     interpolation:str=checked_field('bicubic', choice_of('bilinear', 'bicubic')) # 'bilinear' or 'bicubic'
-    crop_pct:float=checked_field(0.875, SHARE)          # side of the evaluation crop over that of the resized image, in (0, 1]
-    crop_mode:str=checked_field('center', choice_of('center', 'squash', 'border')) # 'center': keep the proportions; 'squash': resize both sides; 'border': pad
+    crop_pct:float=checked_field(0.875, SHARE) # side of the evaluation crop over that of the resized image
+    crop_mode:str=checked_field('center', CROP_MODES) # for evaluation: 'center', 'squash' both sides, or pad a 'border'
 
     def __post_init__(self):
         check_fields(self)
@@ -154,7 +158,7 @@ class Augment:
         mean=IMAGENET_DEFAULT_MEAN # colour at a padded border
     ):                             # PIL image → uint8 tensor `3 h w`
         "The transform for evaluation."
-        return create_transform(input_size=size, mean=mean, use_prefetcher=True, interpolation=self.interpolation,
+        return create_transform(size, mean=mean, use_prefetcher=True, interpolation=self.interpolation,
                                 crop_pct=self.crop_pct, crop_mode=self.crop_mode)
 
     def train_tfm(self,
@@ -165,9 +169,9 @@ class Augment:
         if self.crop == 'none': return self.valid_tfm(size, mean)
         torchvisions = re.fullmatch(r'tv-n(\d+)-m(\d+)', self.auto_augment)
         timms_policy = None if torchvisions or self.auto_augment == 'none' else self.auto_augment
-        tfm = create_transform(size, is_training=True, use_prefetcher=True, mean=mean, scale=self.scale, hflip=self.hflip,
-                               color_jitter=self.color_jitter or None, interpolation=self.interpolation,
-                               auto_augment=timms_policy)
+        tfm = create_transform(size, is_training=True, use_prefetcher=True, mean=mean, scale=self.scale,
+                               hflip=self.hflip, color_jitter=self.color_jitter or None,
+                               interpolation=self.interpolation, auto_augment=timms_policy)
         if torchvisions:
             operations, magnitude = map(int, torchvisions.groups())
             tfm.transforms.insert(-1, tvt.RandAugment(operations, magnitude))
@@ -192,16 +196,22 @@ class Picture(Transform):
     def __init__(self,
         tfm,      # PIL image → uint8 tensor `3 h w`
         split_idx # 0: of training, 1: of evaluation
-    ): self.tfm, self.split_idx = tfm, split_idx
+    ):
+        self.tfm = tfm
+        self.split_idx = split_idx
+
     def encodes(self, o): # whatever `read_image` takes
         return TensorImage(self.tfm(read_image(o)))
 
 class RandomErase(Transform):
     "timm's random erasing, on normalised training batches."
-    split_idx, order = 0, 100 # training only; after `Normalize`
+    split_idx = 0 # training only
+    order = 100   # after `Normalize`
+
     def __init__(self,
         p # probability that an image loses a rectangle
     ): self.erasing = RandomErasing(p, mode='pixel', max_count=1, device='cpu')
+
     def encodes(self, x:TensorImage): # a batch
         self.erasing.device = x.device
         return self.erasing(x.as_subclass(Tensor))
@@ -218,7 +228,9 @@ def height_width(
 def _held_out(x, y, share):
     "Indices to train on and to hold out"
     x = np.asarray(x)
-    return split_by_name(names_below(x.tolist()), y, share) if x.dtype.kind == 'U' else stratified_split(y, share)
+    is_files = x.dtype.kind == 'U'
+    if is_files: return split_by_name(names_below(x.tolist()), y, share)
+    return stratified_split(y, share)
 
 def hold_out(
     parts,    # name → (images, labels); 'test' is the test part
@@ -234,9 +246,27 @@ def hold_out(
     if unused:
         left_out = ', '.join(map(repr, unused))
         print_main(f"valid_pct={valid_pct:g} validates on a share of {name!r}; left out: {left_out}")
-    kept, held = ((np.asarray(x)[i], np.asarray(y)[i]) for i in _held_out(x, y, valid_pct))
-    res = {f'{name} without {valid_pct:g}': kept, f'{valid_pct:g} of {name}': held}
-    return res | {k: v for k, v in others.items() if k not in unused}
+    x = np.asarray(x)
+    y = np.asarray(y)
+    train, held = _held_out(x, y, valid_pct)
+    split = {f'{name} without {valid_pct:g}': (x[train], y[train]), f'{valid_pct:g} of {name}': (x[held], y[held])}
+    return split | {k: v for k, v in others.items() if k not in unused}
+
+def _is_small(size): return max(size) < 96     # of pictures that come as pixels, and are trained on from scratch
+
+def _augmentation(name, size, changes):
+    "The augmentation of a name, or the one that goes with a size, with other fields"
+    if name is None: name = 'light' if _is_small(size) else 'finetune'
+    check_choice(name, AUGMENTS, "unknown augment")
+    return replace(AUGMENTS[name], **changes)
+
+def _mean_and_std(mean, std, own, size):
+    "What was asked for; else the data set's own for small pictures, and ImageNet's for others"
+    in_range = mean is None or 0 <= np.min(mean) and np.max(mean) <= 1
+    require(in_range, 'mean', mean, "a number from 0 to 1, or one of each channel")
+    require(std is None or np.min(std) > 0, 'std', std, "a positive number, or one of each channel")
+    own_mean, own_std = own if own and _is_small(size) else (IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD)
+    return to_3tuple(own_mean if mean is None else mean), to_3tuple(own_std if std is None else std)
 
 def _augmented(parts, vocab, aug, size, mean):
     "Data sets of the parts; the first is augmented"
@@ -256,11 +286,11 @@ def image_dls(
     img_size:int|tuple[int, int]=224, # side of the images, or (height, width)
     seed:int|None=None, # of the order; None: drawn from Python's generator
     device=None,     # a torch device or its name; None: the GPU if there is one
-    num_workers:int|None=None, # processes that decode and augment, 0: none but this; None: a share of the cores
-    valid_pct:float|None=None, # share of each class to hold out for validation; 0: none, validate on the next part
+    num_workers:int|None=None, # processes that decode and augment, 0: only this; None: a share of the cores
+    valid_pct:float|None=None, # share of each class to hold out for validation; 0: validate on the next part
     train_on:str='train', # part to train on; 'train+val' is both together
     augment:str|None=None, # a name in AUGMENTS; None: by size 'light' or 'finetune'
-    mean:float|tuple[float, float, float]|None=None, # of each channel, in [0, 1]; None: by data set or ImageNet's
+    mean:float|tuple[float, float, float]|None=None, # of each channel, in [0, 1]; None: the data's or ImageNet's
     std:float|tuple[float, float, float]|None=None, # likewise
     own:tuple|None=None, # the data set's mean and std
     verify:bool=True, # compare the files' checksums with those published; of a folder: decode every file once
@@ -270,27 +300,21 @@ def image_dls(
     check_types(image_dls, dict(img_size=img_size, valid_pct=valid_pct, augment=augment, mean=mean, std=std,
                                 download=download, verify=verify, data_dir=data_dir, train_on=train_on))
     size = height_width(img_size)
-    in_range = mean is None or 0 <= np.min(mean) and np.max(mean) <= 1
-    require(in_range, 'mean', mean, "a number from 0 to 1, or one of each channel")
-    require(std is None or np.min(std) > 0, 'std', std, "a positive number, or one of each channel")
     require(not valid_pct or 0 < valid_pct < 1, 'valid_pct', valid_pct, "0, or a share below 1")
-    small = max(size) < 96
-    augment = augment or ('light' if small else 'finetune')
-    check_choice(augment, AUGMENTS, "unknown augment")
-    aug = replace(AUGMENTS[augment], **kwargs)
-    usual = own if own and small else (IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD)
-    mean, std = (to_3tuple(u if given is None else given) for u, given in zip(usual, (mean, std)))
+    aug = _augmentation(augment, size, kwargs)
+    mean, std = _mean_and_std(mean, std, own, size)
     parts, vocab = read(data_dir=data_dir, parts=(train_on, 'test'), download=download, verify=verify)
     parts = hold_out(parts, valid_pct)
-    after = [IntToFloatTensor(), Normalize.from_stats(mean, std, cuda=False)]
-    if aug.reprob: after.append(RandomErase(aug.reprob))
-    config = {k: getattr(aug, k) for k in ('crop_pct', 'crop_mode', 'interpolation')}
-    task = picture_task(vocab, 3, size, mean=list(mean), std=list(std), **config)
+    sets = _augmented(parts, vocab, aug, size, mean)
     contents = [(len(y), content_hash(x, y)) for x, y in parts.values()]
-    return as_loaders(_augmented(parts, vocab, aug, size, mean), task, bs, val_bs, seed, device, after_batch=after,
+    task = picture_task(vocab, 3, size, mean=list(mean), std=list(std), crop_pct=aug.crop_pct,
+                        crop_mode=aug.crop_mode, interpolation=aug.interpolation)
+    after_batch = [IntToFloatTensor(), Normalize.from_stats(mean, std, cuda=False)]
+    if aug.reprob: after_batch.append(RandomErase(aug.reprob))
+    return as_loaders(sets, task, bs=bs, val_bs=val_bs, seed=seed, device=device, after_batch=after_batch,
                       num_workers=num_workers, contents=contents, parts=tuple(parts), augmentation=aug)
 
-image_dls.__delwrap__ = Augment   # where the words on its other options stand: a dataclass has no source of its own
+image_dls.__delwrap__ = Augment   # whose comments say what the other options are: a dataclass has no source
 
 # %% ../../nbs/45_images.ipynb #e64a1d5e
 def _numbers(image):
@@ -303,7 +327,8 @@ def _numbers(image):
         channels = channels[..., :-1]
     if image.mode in ('LA', 'PA'): return channels[..., 0].astype(np.int32)
     if image.mode not in ('RGB', 'RGBA') or (channels != channels[..., :1]).any():
-        raise UserError(f"it is in colours ({image.mode}); expected numbers of classes: grey, a palette, or one bit")
+        raise UserError(f"it is in colours ({image.mode}); "
+                        "expected numbers of classes: grey, a palette, or one bit")
     return channels[..., 0].astype(np.int32)
 
 def read_mask(
@@ -312,7 +337,8 @@ def read_mask(
     "The number of a class in each pixel; or an error that names the mask."
     try:
         numbers = _numbers(_opened(o))
-        if numbers.min() < 0: raise UserError(f"it holds {numbers.min()}; expected numbers of classes, from 0")
+        least = numbers.min()
+        if least < 0: raise UserError(f"it holds {least}; expected numbers of classes, from 0")
     except Exception as e: raise _unreadable(o, e, 'mask') from e
     return Image.fromarray(numbers.astype(np.uint8) if numbers.max() < 256 else numbers)
 
@@ -334,13 +360,17 @@ def check_mask(
     name:str='',    # of the mask, for errors; '': the file's
 ):
     "An error unless there is a mask, as large as the picture, with numbers of classes."
-    if not Path(mask).is_file(): raise FileNotFoundError(f"no mask {str(mask)!r} for the picture {str(picture)!r}")
-    numbers, size = np.asarray(read_mask(mask)), _upright_size(picture)
-    name, found = name or Path(mask).name, numbers.shape[::-1]
-    require(found == size, f'size of mask {name!r}', found, f"its picture's, {size}")
-    most = numbers.max(initial=0, where=numbers != ignore) if ignore is not None else numbers.max()
+    if not Path(mask).is_file():
+        raise FileNotFoundError(f"no mask {str(mask)!r} for the picture {str(picture)!r}")
+    name = name or Path(mask).name
+    numbers = np.asarray(read_mask(mask))
+    height, width = numbers.shape
+    size = _upright_size(picture)
+    require((width, height) == size, f'size of mask {name!r}', (width, height), f"its picture's, {size}")
+    counts = numbers != ignore                     # all of them, where nothing is ignored
+    most = int(numbers.max(initial=0, where=counts))
     hint = ", or ignore=255 for pixels of no class" if most == 255 else ''
-    require(most < classes, f'class in mask {name!r}', int(most), f'0 to {classes - 1}{hint}')
+    require(most < classes, f'class in mask {name!r}', most, f'0 to {classes - 1}{hint}')
 
 # %% ../../nbs/45_images.ipynb #f33ef0bc
 def _read_picture(o): return PILImage(read_image(o))
@@ -381,26 +411,30 @@ class IgnoreLabel(Transform):
 def _masked_files(path):
     "Pictures of `images` and their masks, by names below it; and what is left out"
     root = Path(path)
-    if not (root/'images').is_dir(): raise UserError(f"no pictures in {str(root/'images')!r}: there is no such folder")
-    found, masks = find_pictures(root/'images'), {}
-    if not found.files: raise UserError(f"no pictures in {str(root/'images')!r}")
+    pictures = root/'images'
+    if not pictures.is_dir(): raise UserError(f"no pictures in {str(pictures)!r}: there is no such folder")
+    found = find_pictures(pictures)
+    if not found.files: raise UserError(f"no pictures in {str(pictures)!r}")
+    picture_of = {}
     for name in found.files:
-        mask = f'{os.path.splitext(name)[0]}.png'
-        if mask in masks.values():
-            [other] = [k for k, v in masks.items() if v == mask]
-            raise UserError(f"the pictures {other!r} and {name!r} share the mask {mask!r}; "
+        stem, _ = os.path.splitext(name)
+        other = picture_of.setdefault(f'{stem}.png', name)
+        if other != name:
+            raise UserError(f"the pictures {other!r} and {name!r} share the mask {f'{stem}.png'!r}; "
                             "expected one picture for each mask")
-        masks[name] = mask
-    unused = set(find_files(root/'masks').files) - set(masks.values()) if (root/'masks').is_dir() else ()
-    for mask in sorted(unused): found.leave('masks without a picture', mask)
-    return masks, found
+    if (root/'masks').is_dir():
+        for mask in find_files(root/'masks').files:
+            if mask not in picture_of: found.leave('masks without a picture', mask)
+    return {name: mask for mask, name in picture_of.items()}, found
 
 def _mask_set(path, names, masks, codes, split_idx):
     "Pictures with masks"
-    files = [[str(Path(path)/'images'/k) for k in names], [str(Path(path)/'masks'/masks[k]) for k in names]]
-    tls = [TfmdLists(o, Pipeline(ReadFile(f)), split_idx=split_idx, types=[object])
-           for o, f in zip(files, (_read_picture, _read_mask))]
-    res = Datasets(tls=tls, n_inp=1)
+    root = Path(path)
+    picture_files = [str(root/'images'/name) for name in names]
+    mask_files = [str(root/'masks'/masks[name]) for name in names]
+    pictures = TfmdLists(picture_files, Pipeline(ReadFile(_read_picture)), split_idx=split_idx, types=[object])
+    targets = TfmdLists(mask_files, Pipeline(ReadFile(_read_mask)), split_idx=split_idx, types=[object])
+    res = Datasets(tls=[pictures, targets], n_inp=1)
     res.loss_func = PixelLoss()      # what a plain Learner takes
     res.vocab = CategoryMap(codes, sort=False)
     return res
@@ -409,7 +443,7 @@ def _mask_set(path, names, masks, codes, split_idx):
 def mask_dls(
     path,            # folder with `images`, and `masks` of the same names, `.png`
     codes,           # names of the classes, by number
-    img_size:int|tuple[int, int]|None=None, # side of the images, or (height, width); None: as they are, all alike
+    img_size:int|tuple[int, int]|None=None, # side of the images, or (height, width); None: as they are
     valid_pct:float=0.2, # share to validate on
     hflip:float=0.,  # probability of mirroring
     ignore:int|None=None, # a number in masks that is no class, such as 255
@@ -428,22 +462,26 @@ def mask_dls(
     names = list(masks)
     def check(name): check_mask(root/'images'/name, root/'masks'/masks[name], len(codes), ignore, masks[name])
     parallel(check, names, threadpool=True, n_workers=8, progress=len(names) > 5000)
-    sides = split_by_name(names, np.zeros(len(names)), valid_pct)
+    kept, held = split_by_name(names, np.zeros(len(names)), valid_pct)
+    parts = {f'all without {valid_pct:g}': [names[i] for i in kept], f'{valid_pct:g} of all': [names[i] for i in held]}
     folder = os.path.basename(os.path.abspath(root))
-    print_main(f"folder {folder!r}: {len(sides[0])} + {len(sides[1])} pictures with masks{describe_left_out(found.left_out)}")
-    return _mask_loaders(root, codes, size, hflip, ignore, masks, [[names[i] for i in side] for side in sides],
-                         (f'all without {valid_pct:g}', f'{valid_pct:g} of all'), num_workers=num_workers, **kwargs)
+    left_out = describe_left_out(found.left_out)
+    print_main(f"folder {folder!r}: {len(kept)} + {len(held)} pictures with masks{left_out}")
+    return _mask_loaders(root, codes, size, hflip, ignore, masks, parts, num_workers=num_workers, **kwargs)
 
 # %% ../../nbs/45_images.ipynb #313a1d2a
-def _mask_loaders(root, codes, size, hflip, ignore, masks, sides, parts, **kwargs):
-    "Loaders of the pictures that were found"
-    resize = [Resize(size, method='squish')] if size else []
-    if size is None: size = _upright_size(root/'images'/sides[0][0])[::-1]
-    stats = dict(mean=list(IMAGENET_DEFAULT_MEAN), std=list(IMAGENET_DEFAULT_STD))
-    make = partial(TfmdDL, after_item=[*resize, FlipItem(hflip), ToTensor(), AddMaskCodes(codes)])
-    after = [IntToFloatTensor(), Normalize.from_stats(*stats.values(), cuda=False)]
-    if ignore is not None: after.append(IgnoreLabel(ignore))
-    sets = [_mask_set(root, names, masks, codes, i) for i, names in enumerate(sides)]
-    contents = [(len(names), content_hash(names)) for names in sides]
-    return as_loaders(sets, mask_task(codes, size, **stats), make=make, after_batch=after, contents=contents,
-                      parts=parts, **kwargs)
+def _mask_loaders(root, codes, size, hflip, ignore, masks, parts, **kwargs):
+    "Loaders of the pictures that were found; names of the parts → names of the pictures"
+    train_set, valid_set = (_mask_set(root, names, masks, codes, i) for i, names in enumerate(parts.values()))
+    after_item = [FlipItem(hflip), ToTensor(), AddMaskCodes(codes)]
+    if size is not None: after_item.insert(0, Resize(size, method='squish'))
+    else:
+        width, height = _upright_size(train_set.tls[0].items[0])
+        size = height, width
+    mean = list(IMAGENET_DEFAULT_MEAN)
+    std = list(IMAGENET_DEFAULT_STD)
+    after_batch = [IntToFloatTensor(), Normalize.from_stats(mean, std, cuda=False)]
+    if ignore is not None: after_batch.append(IgnoreLabel(ignore))
+    contents = [(len(names), content_hash(names)) for names in parts.values()]
+    return as_loaders([train_set, valid_set], mask_task(codes, size, mean=mean, std=std), parts=tuple(parts),
+                      make=partial(TfmdDL, after_item=after_item), after_batch=after_batch, contents=contents, **kwargs)

@@ -39,25 +39,36 @@ class TargetLoss(CrossEntropyLossFlat):
 # %% ../../nbs/55_callbacks.ipynb #de1be21f
 class Mix(Callback):
     "timm's mixup and cutmix on training batches."
-    run_valid, order = False, 9.5 # after `CastToTensor`, before mixed precision
+    run_valid = False
+    order = 9.5 # after `CastToTensor`, before mixed precision
+
     def __init__(self,
         recipe:Recipe,   # its mixup, cutmix, mixup_prob, mixup_switch_prob and smoothing are used
         num_classes:int, # of the data
     ):
-        self.mixup = Mixup(recipe.mixup, recipe.cutmix, prob=recipe.mixup_prob, switch_prob=recipe.mixup_switch_prob,
-                           label_smoothing=recipe.smoothing, num_classes=num_classes)
+        self.mixup = Mixup(recipe.mixup, recipe.cutmix, prob=recipe.mixup_prob,
+                           switch_prob=recipe.mixup_switch_prob, label_smoothing=recipe.smoothing,
+                           num_classes=num_classes)
+
     def before_batch(self):
-        if len(self.x) % 2: raise ValueError(f"mixing pairs the images of a batch; a batch of {len(self.x)} is odd")
+        if len(self.x) % 2:
+            raise ValueError(f"mixing pairs the images of a batch; a batch of {len(self.x)} is odd")
         x, y = self.mixup(self.x, self.y)
-        self.learn.xb, self.learn.yb = (x,), (y,)
+        self.learn.xb = (x,)
+        self.learn.yb = (y,)
 
 # %% ../../nbs/55_callbacks.ipynb #be3c8970
 class LossTerm(Callback):
     "Adds `term()` to the loss of a training batch; its `hook` on the model lasts for the fit."
-    hook, run_valid, remove_on_fetch = None, False, True
+    hook = None
+    run_valid = False
+    remove_on_fetch = True
     order = 5 # before accumulation divides the loss, and before `Mix`
+
     def after_loss(self): self.learn.loss_grad = self.loss_grad + self.term()
+
     def after_fit(self): self.cleanup()
+
     def cleanup(self):
         "Take the hook away."
         if self.hook: self.hook.remove()
@@ -69,13 +80,18 @@ class RateLoss(LossTerm):
     def __init__(self,
         weight=1.,   # of −ΔR
         probe=False, # cut the head's gradient off: the features learn by −ΔR alone
-    ): self.weight, self.probe, self.rate = weight, probe, RateReductionLoss()
+    ):
+        self.weight = weight
+        self.probe = probe
+        self.rate = RateReductionLoss()
+
     def before_fit(self):
-        def keep(head, inputs): # no method: a copy of the model would copy its object, and the Learner with it
+        def hook(head, inputs): # no method: a copy of the model would copy its object, and the Learner too
             self.features = inputs[0]
             if self.probe: return inputs[0].detach()
         self.cleanup() # of a fit of a plain Learner that was interrupted
-        self.hook = unwrap_model(self.model).get_classifier().register_forward_pre_hook(keep)
+        self.hook = unwrap_model(self.model).get_classifier().register_forward_pre_hook(hook)
+
     def term(self): return self.weight*self.rate(self.features, self.y)
 
 # %% ../../nbs/55_callbacks.ipynb #697d084b
@@ -86,20 +102,24 @@ def head_input(
     "What the head of a model reads."
     return model.forward_head(model.forward_features(x), pre_logits=True)
 
-def _crops(x, side, *scale):
-    "Two random crops of each image `b c h w`, `side` high and wide, that show a share of it within `scale`."
-    return torch.stack([v2.RandomResizedCrop(side, scale)(o) for o in (*x, *x)])
+def _crops(x, side, least, most):
+    "Two random crops of each image `b c h w`, `side` high and wide, that show a share of it from least to most."
+    crop = v2.RandomResizedCrop(side, (least, most))
+    return torch.stack([crop(image) for image in (*x, *x)])
 
 class SimDINO(RateLoss):
     "Agreement of crops with the averaged weights, and their coding rate."
     def __init__(self):
         super().__init__(probe=True)
         self.rate = SimDINOLoss()
+
     def term(self):
-        x, model, side = self.x, unwrap_model(self.model), self.x.shape[-1]
-        wide, narrow = _crops(x, side, .4, 1.), _crops(x, side//2, .1, .4)
+        side = self.x.shape[-1]
+        wide = _crops(self.x, side, .4, 1.)
+        narrow = _crops(self.x, side//2, .1, .4)
         with torch.no_grad(): teacher = head_input(self.ema.avg.module, wide)
-        student = torch.cat([head_input(model, o) for o in (wide, narrow)])
+        model = unwrap_model(self.model)
+        student = torch.cat([head_input(model, crops) for crops in (wide, narrow)])
         return self.rate(student.unflatten(0, (4, -1)), teacher.unflatten(0, (2, -1)))
 
 # %% ../../nbs/55_callbacks.ipynb #0fd47766
@@ -110,6 +130,7 @@ class ClassBCE(BinaryCrossEntropy):
     ):         # probabilities
         "How sure each yes is."
         return scores.sigmoid()
+
     def decodes(self,
         scores # or probabilities, `b classes`
     ):         # classes `b`
@@ -139,10 +160,16 @@ LOSSES = { # `loss` of a recipe → what it means
 def _token_loss(scores, shown):
     "Cross-entropy of the tokens on things, and half of it, to all classes alike, of those on the ground."
     # scores `b n classes`; what the patches show `b n`: 0 the ground, otherwise 1 + class
-    def mean(target, smoothing): # over the tokens whose target is a class, not −1
-        loss = F.cross_entropy(scores.float().mT, target, ignore_index=-1, label_smoothing=smoothing, reduction='sum')
-        return loss/(target >= 0).sum().clamp(min=1)
-    return mean(shown - 1, .1) + mean(-(shown > 0).long(), 1.)/2
+    class_of_thing = shown - 1                     # −1 on the ground: ignored
+    any_class_of_ground = -(shown > 0).long()      # −1 on things: ignored; smoothing of 1 makes all classes alike
+    on_things = _mean_cross_entropy(scores, class_of_thing, smoothing=.1)
+    on_ground = _mean_cross_entropy(scores, any_class_of_ground, smoothing=1.)
+    return on_things + on_ground/2
+
+def _mean_cross_entropy(scores, target, smoothing):
+    "Over the tokens whose target is a class, not −1; 0 where there is none"
+    loss = F.cross_entropy(scores.float().mT, target, ignore_index=-1, label_smoothing=smoothing, reduction='sum')
+    return loss/(target >= 0).sum().clamp(min=1)
 
 # %% ../../nbs/55_callbacks.ipynb #12de51f0
 class TokenLabels(LossTerm):
@@ -150,14 +177,19 @@ class TokenLabels(LossTerm):
     def __init__(self,
         weight=1., # of the tokens' loss
     ): self.weight = weight
+
     def before_fit(self):
-        def keep(norm, inputs, tokens): self.tokens = tokens # no method, as in RateLoss
+        def hook(norm, inputs, tokens): self.tokens = tokens # no method, as in RateLoss
         self.cleanup() # as in RateLoss
-        self.hook = unwrap_model(self.model).norm.register_forward_hook(keep)
+        self.hook = unwrap_model(self.model).norm.register_forward_hook(hook)
+
     def before_batch(self):
         if len(self.yb) != 2:
-            raise ValueError("token_labels needs masks beside images and labels, as scenes have with masks=True")
-        self.learn.yb, self.masks = self.yb[:1], self.yb[1]
+            raise ValueError("token_labels needs masks beside images and labels, "
+                             "as scenes have with masks=True")
+        labels, self.masks = self.yb
+        self.learn.yb = (labels,)
+
     def term(self):
         model = unwrap_model(self.model)
         shown = F.adaptive_max_pool2d(self.masks.float(), model.patch_embed.grid_size).flatten(1).long()
@@ -166,21 +198,30 @@ class TokenLabels(LossTerm):
 # %% ../../nbs/55_callbacks.ipynb #a08ada73
 class Amp(MixedPrecision):
     "fastai's mixed precision, on any device."
-    name, inside = 'mixed_precision', False
+    name = 'mixed_precision'
+    inside = False
+
     def before_fit(self):
-        device, half = next(self.model.parameters()).device.type, self.amp_mode.value == 'fp16'
-        self.autocast = autocast(device, dtype=torch.float16 if half else torch.bfloat16)
-        self.learn.scaler, self.scales = GradScaler(device, **self.kwargs | dict(enabled=half)), []
+        device = next(self.model.parameters()).device.type
+        is_fp16 = self.amp_mode.value == 'fp16'
+        self.autocast = autocast(device, dtype=torch.float16 if is_fp16 else torch.bfloat16)
+        self.learn.scaler = GradScaler(device, **self.kwargs | dict(enabled=is_fp16))
+        self.scales = []
+
     def before_batch(self):
         super().before_batch()
         self.inside = True
+
     def after_loss(self):
         super().after_loss()
         self.inside = False
+
     def after_cancel_batch(self): self.cleanup()
+
     def after_fit(self):
         self.cleanup() # of a fit that was cancelled within a batch
         super().after_fit()
+
     def cleanup(self):
         "Leave autocasting, where a batch was left before its loss."
         if self.inside: self.after_loss()
@@ -192,18 +233,25 @@ def amp_mode(
     "The precision that `amp` means on a device."
     if amp == 'bf16' and device.type == 'cpu':
         warnings.warn("bf16 on a CPU computes several times slower than amp=none")
-    if amp == 'auto': amp = 'none' if device.type != 'cuda' else 'bf16' if torch.cuda.is_bf16_supported() else 'fp16'
-    return None if amp == 'none' else amp
+    if amp == 'none': return None
+    if amp != 'auto': return amp
+    if device.type != 'cuda': return None
+    return 'bf16' if torch.cuda.is_bf16_supported() else 'fp16'
 
 # %% ../../nbs/55_callbacks.ipynb #a9850173
 class Compile(Callback):
     "Compile the model for the time of a fit."
-    order, remove_on_fetch = -2, True # on its device, but not yet wrapped
+    order = -2 # on its device, but not yet wrapped
+    remove_on_fetch = True
+
     def __init__(self,
         backend=True, # of torch.compile; True: its own choice
     ): self.backend = 'inductor' if backend is True else backend
+
     def before_fit(self): self.model.compile(backend=self.backend)
+
     def after_fit(self): self.cleanup()
+
     def cleanup(self):
         "Compiled no longer."
         unwrap_model(self.model)._compiled_call_impl = None # torch has no public way back
@@ -219,12 +267,18 @@ class ShardedDL(DistributedDL):
     "Every `world_size`-th item of an epoch of a loader, beginning with `rank`."
     def __len__(self):
         if self.drop_last: return self.dl.n//(self.bs*self.world_size)
-        return math.ceil(len(range(self.rank, self.dl.n, self.world_size))/self.bs)
+        items = len(range(self.rank, self.dl.n, self.world_size))
+        return math.ceil(items/self.bs)
+
     def get_idxs(self):
         "The numbers of this process's items."
-        return self.dl.get_idxs()[self.rank::self.world_size][:len(self)*self.bs]
+        share = self.dl.get_idxs()[self.rank::self.world_size]
+        return share[:len(self)*self.bs]
+
     def one_batch(self): return self.dl.one_batch()
+
     def _to_detach(self, b, cpu=True, gather=True): return to_detach(b, cpu, gather=False)
+
     @property
     def rng(self): return self.dl.rng
 
@@ -232,17 +286,24 @@ class ShardedDL(DistributedDL):
 class Distributed(DistributedTrainer):
     "fastai's callback, with our shares."
     def _wrap_dl(self, dl): return dl if isinstance(dl, ShardedDL) else ShardedDL(dl)
+
     def before_fit(self):
-        for dl in self.dls.loaders: dl.rng.setstate(gather(dl.rng.getstate())[0]) # the same order of images in all
+        for dl in self.dls.loaders:
+            of_first_process, *_ = gather(dl.rng.getstate())
+            dl.rng.setstate(of_first_process)      # the same order of images in all
         super().before_fit()
+
     def after_fit(self): self.cleanup()
+
     def cleanup(self):
         "The model without its wrapper, and the loaders as they were."
         if isinstance(self.model, DistributedDataParallel): super().after_fit()
+
     def before_validate(self):
         super().before_validate()
-        models = nn.ModuleList([self.model, *([self.ema.avg] if hasattr(self, 'ema') else [])])
-        for b in models.buffers(): torch.distributed.broadcast(b, 0)
+        models = [self.model]
+        if hasattr(self, 'ema'): models.append(self.ema.avg)
+        for buffer in nn.ModuleList(models).buffers(): torch.distributed.broadcast(buffer, 0)
 
 class Accumulate(GradientAccumulation):
     "fastai's; processes exchange their gradients once per step."
@@ -277,7 +338,8 @@ class EMA(Callback):
         if not self.training: self.pred2 = self.avg.module(*self.xb).float()
 
     def after_fit(self):
-        if self.final and self.is_running: unwrap_model(self.model).load_state_dict(self.avg.module.state_dict())
+        if self.final and self.is_running:
+            unwrap_model(self.model).load_state_dict(self.avg.module.state_dict())
         self.cleanup()
 
     def cleanup(self):
@@ -305,36 +367,55 @@ class StopOnNonFinite(TerminateOnNaNCallback):
     def after_batch(self):
         if self.loss.isfinite(): return
         if hasattr(self.learn, 'lr_finder'): raise CancelFitException()
-        what = f'the loss ({self.loss.item()})' if all(x.isfinite().all() for x in self.xb) else 'the input'
+        input_is_finite = all(x.isfinite().all() for x in self.xb)
+        what = f'the loss ({self.loss.item()})' if input_is_finite else 'the input'
         part = 'training' if self.training else 'validation'
-        raise NonFiniteError(f"{what} is not finite at epoch {self.epoch + 1}, step {self.iter + 1} of {part}")
+        where = f'epoch {self.epoch + 1}, step {self.iter + 1} of {part}'
+        raise NonFiniteError(f"{what} is not finite at {where}")
 
 # %% ../../nbs/55_callbacks.ipynb #cf374ebd
 class Speed(Callback):
-    "Training images per second and the time left: in the progress bar, or in lines where they are the logger."
-    order, run_valid, remove_on_fetch, every = 96, False, True, 60. # after the bar and the checkpoint; seconds between lines
-    def before_fit(self): self.began = self.said = time.perf_counter()
+    "Training images per second and the time left, in the progress bar or, where it is the logger, in lines."
+    order = 96        # after the bar and the checkpoint
+    run_valid = False
+    remove_on_fetch = True
+    every = 60.       # seconds between lines within an epoch
+
+    def before_fit(self):
+        self.began = time.perf_counter()
+        self.last_line = self.began
+
     def before_train(self): self.start = time.perf_counter()
+
     def after_batch(self):
         now = time.perf_counter()
-        self.rate = (self.iter + 1)*find_bs(self.xb)*max(1, num_distrib())/(now - self.start)
+        images = (self.iter + 1)*find_bs(self.xb)*max(1, num_distrib())
+        self.rate = images/(now - self.start)
         if hasattr(self, 'progress'): self.progress.pbar.comment += f" {self.rate:,.0f} images/s"
-        if now - self.said >= self.every: self.say(f'step {self.iter + 1}/{self.n_iter}')
+        if now - self.last_line >= self.every: self.print_line(f'step {self.iter + 1}/{self.n_iter}')
+
     def line(self,
         log, # the numbers of an epoch
     ):
-        "Nothing: they are printed when the epoch's checkpoint stands."
+        "The Learner's logger; it prints nothing itself: the line comes when the epoch's checkpoint stands."
+
     def after_epoch(self):
-        named = zip(self.recorder.metric_names[1:], self.recorder.log[1:])
-        self.say('  '.join(f'{n} {v:.4f}' if isinstance(v, float) else f'{n} {v}' for n, v in named))
-    def say(self,
+        texts = []
+        for name, value in zip(self.recorder.metric_names[1:], self.recorder.log[1:]):
+            texts.append(f'{name} {value:.4f}' if isinstance(value, float) else f'{name} {value}')
+        self.print_line('  '.join(texts))
+
+    def print_line(self,
         what, # of the epoch
     ):
         "Print a line, with the time that the rest of the fit takes at its pace until now."
         if self.learn.logger != self.line: return
-        self.said, pct = time.perf_counter(), self.learn.pct_train
-        left = (self.said - self.began)*(1 - pct)/(pct - self.learn.first_epoch/self.n_epoch)
-        print(f'epoch {self.epoch + 1}/{self.n_epoch}  {what}  {self.rate:.0f} images/s  left {format_time(left)}', flush=True)
+        self.last_line = time.perf_counter()
+        done = self.learn.pct_train                                  # of all epochs
+        done_here = done - self.learn.first_epoch/self.n_epoch       # since this fit began
+        left = (self.last_line - self.began)*(1 - done)/done_here
+        print(f'epoch {self.epoch + 1}/{self.n_epoch}  {what}  {self.rate:.0f} images/s  '
+              f'left {format_time(left)}', flush=True)
 
 # %% ../../nbs/55_callbacks.ipynb #9f38f2a0
 def _channels_last(on): return ChannelsLast()
@@ -358,7 +439,8 @@ def recipe_cbs(
         if value: cbs.append(make(value))
     if recipe.mixup or recipe.cutmix: cbs.append(Mix(recipe, num_classes))
     if recipe.grad_accum_steps > 1: cbs.append(Accumulate(bs*recipe.grad_accum_steps))
-    if recipe.model_ema_decay: cbs.append(EMA(recipe.model_ema_decay, recipe.model_ema_warmup, recipe.ema_final))
+    if recipe.model_ema_decay:
+        cbs.append(EMA(recipe.model_ema_decay, recipe.model_ema_warmup, recipe.ema_final))
     amp = amp_mode(recipe.amp, device)
     if amp is not None: cbs.append(Amp(amp))
     return cbs

@@ -46,22 +46,28 @@ from .recipes import Recipe, check_recipe, get_recipe
 # %% ../../nbs/56_learner.ipynb #1a4caa53
 class WBLearner(Learner):
     "A fastai `Learner` that knows its recipe and can begin at any epoch."
-    first_epoch, threads = 0, None # None: the recipe's number of CPU threads, or one that fits model and machine
+    first_epoch = 0
+    threads = None # on the CPU; None: the recipe's number, or one that fits model and machine
+
     def _do_fit(self):
         threads = self.threads or self.recipe.threads or default_threads(self.model)
         with cpu_threads(threads): self._do_epochs()
+
     def _do_epochs(self):
-        if self.first_epoch and hasattr(self, 'progress'): self.progress.mbar.update(0) # starts a bar in the middle
+        starts_in_the_middle = self.first_epoch > 0 and hasattr(self, 'progress')
+        if starts_in_the_middle: self.progress.mbar.update(0)
         for self.epoch in range(self.first_epoch, self.n_epoch):
             self._with_events(self._do_epoch, 'epoch', CancelEpochException)
+
     def all_batches(self):
         "Evaluate on all batches; train on those that make whole steps."
         if not self.training: return super().all_batches()
         parts = self.recipe.grad_accum_steps
-        self.n_iter = len(self.dl)//parts*parts
+        batches = len(self.dl)
+        self.n_iter = batches//parts*parts
         if not self.n_iter:
-            raise ValueError(f"{len(self.dl)} batches an epoch don't make one step of grad_accum_steps={parts}")
-        for i, b in enumerate(islice(self.dl, self.n_iter)): self.one_batch(i, b)
+            raise ValueError(f"{batches} batches an epoch don't make one step of grad_accum_steps={parts}")
+        for i, batch in enumerate(islice(self.dl, self.n_iter)): self.one_batch(i, batch)
 
 # %% ../../nbs/56_learner.ipynb #b5a1692c
 @patch
@@ -70,9 +76,10 @@ def validation_context(self:WBLearner,
     inner=False, # within a fit
 )->ContextManagers:
     "Evaluate without what belongs to training only."
-    def fit_only(cb): return getattr(cb, 'remove_on_fetch', False) and cb is not self.recorder
     if inner: return Learner.validation_context(self, cbs, inner)
-    return ContextManagers([self.removed_cbs(self.cbs.filter(fit_only)), Learner.validation_context(self, cbs)])
+    def is_of_fit(cb): return getattr(cb, 'remove_on_fetch', False) and cb is not self.recorder
+    without = self.removed_cbs(self.cbs.filter(is_of_fit))
+    return ContextManagers([without, Learner.validation_context(self, cbs)])
 
 # %% ../../nbs/56_learner.ipynb #52185745
 @patch
@@ -126,7 +133,10 @@ def _function_of(function, methods):
     for method in methods: result.dispatch(method)
     return result
 
-def _by_methods(function): return _function_of, (function.__wrapped__, [m.implementation for m in function.methods])
+def _by_methods(function):
+    "How pickle stores a function of plum's: what makes it again, and of what"
+    methods = [method.implementation for method in function.methods]
+    return _function_of, (function.__wrapped__, methods)
 
 @patch
 @delegates(Learner.export)
@@ -135,11 +145,14 @@ def export(self:WBLearner,
     **kwargs            # of fastai's: pickle_module, pickle_protocol
 ):
     "Write the Learner without data and optimiser, for `load_learner`; it keeps its own."
-    dls, opt, before = self.dls, self.opt, copyreg.dispatch_table.get(Function)
+    dls = self.dls
+    opt = self.opt
+    before = copyreg.dispatch_table.get(Function)
     copyreg.pickle(Function, _by_methods)
     try: Learner.export(self, fname, **kwargs)
     finally:
-        self.dls, self.opt = dls, opt
+        self.dls = dls
+        self.opt = opt
         copyreg.dispatch_table.pop(Function)
         if before: copyreg.pickle(Function, before)
 
@@ -162,39 +175,46 @@ def fit_recipe(self:WBLearner,
     cbs=None,          # further callbacks
 )->WBLearner:
     "Train as the recipe says."
-    r, self.first_epoch = self.recipe, start_epoch
-    try: self.fit(r.epochs, r.peak_lr, cbs=[schedule(r), *L(cbs)])
+    self.first_epoch = start_epoch
+    try: self.fit(self.recipe.epochs, self.recipe.peak_lr, cbs=[schedule(self.recipe), *L(cbs)])
     finally: self.first_epoch = 0
     return self
 
 # %% ../../nbs/56_learner.ipynb #5d8c7b5d
+def _shapes(state, prefix):
+    "Shapes of the weights whose names begin so"
+    return {name: weight.shape for name, weight in state.items() if name.startswith(prefix)}
+
 def load_weights(
     model:nn.Module, # a model of the zoo
     state:dict,      # weights of another, under the same names
 ):
-    "Put weights into a model; a head for another number of classes is left out, and of a classifier for masks its own."
-    foreign = [k for k, v in state.items() if not isinstance(v, Tensor)]
+    "Put weights into a model, except a head for another number of classes, or a classifier's into a segmenter."
+    foreign = [name for name, weight in state.items() if not isinstance(weight, Tensor)]
     if foreign: raise ValueError(f"weights of another model; no tensors: {foreign[:8]}")
-    body, own = getattr(model, 'body', model), model.state_dict()
+    body = getattr(model, 'body', model)
+    own = model.state_dict()
     if hasattr(body, 'pos_embed'): state = fit_positions(state, body)
-    if body is not model and 'head.classes' not in state:           # a classifier's, for the body of a segmenter
-        state = {f'body.{k}': v for k, v in state.items() if f'body.{k}' in own}
-    head = f"{getattr(model, 'pretrained_cfg', {}).get('classifier', 'head')}."
-    given, own = ({k: v.shape for k, v in o.items() if k.startswith(head)} for o in (state, own))
-    free = given.keys() | own.keys() if given != own else ()
-    check_weights(state, model, "weights of another model", free)
-    model.load_state_dict({k: v for k, v in state.items() if k not in free}, strict=False)
+    of_classifier = body is not model and 'head.classes' not in state
+    if of_classifier: state = {f'body.{name}': weight for name, weight in state.items() if f'body.{name}' in own}
+    head = getattr(model, 'pretrained_cfg', {}).get('classifier', 'head')
+    own_head = _shapes(own, f'{head}.')
+    given_head = _shapes(state, f'{head}.')
+    unmatched = set() if given_head == own_head else given_head.keys() | own_head.keys()
+    check_weights(state, model, "weights of another model", unmatched)
+    model.load_state_dict({name: weight for name, weight in state.items() if name not in unmatched}, strict=False)
 
 # %% ../../nbs/56_learner.ipynb #1d40c938
 def check_model(
     task:Task, # of the data
     have,      # function of a name and a default: what the model has
 ):
-    "Do model and data agree?"
-    for k, v in task.model_args.items():
-        had = to_2tuple(have(k, v)) if k == 'img_size' else have(k, v)
-        longer = k == 'block_size' and not 0 < had <= v
-        if had != v and not longer: raise ValueError(f"{k}={had} in the model, but the data have {v}")
+    "A `ValueError` unless a model takes what the data say: classes, channels, size, symbols."
+    for name, wanted in task.model_args.items():
+        had = have(name, wanted)
+        if name == 'img_size': had = to_2tuple(had)
+        if name == 'block_size' and not 0 < had <= wanted: continue       # a longer context is right
+        if had != wanted: raise ValueError(f"{name}={had} in the model, but the data have {wanted}")
 
 # %% ../../nbs/56_learner.ipynb #7fe61f76
 @contextmanager
@@ -215,16 +235,19 @@ def check_forward(
     name:str,        # of the model, for errors
 ):
     "A `ValueError` unless a model takes pictures of the data and gives a score for each class."
-    classes, size = task.model_args['num_classes'], task.model_args['img_size']
-    x = next(model.parameters(), torch.zeros(1)).new_zeros(2, task.model_args['in_chans'], *size)
+    classes = task.model_args['num_classes']
+    size = task.model_args['img_size']
+    like = next(model.parameters(), torch.zeros(1))
+    x = like.new_zeros(2, task.model_args['in_chans'], *size)
     with evaluating(model):
         try: out = model(x)
         except Exception as e:
             raise ValueError(f"{name} can't take pictures of shape {list(x.shape[1:])}: {e}") from e
-    want = (2, classes, *size) if task.kind == 'masks' else (2, classes)
-    given = getattr(out, 'shape', None)
-    if given != want:
-        raise ValueError(f"{name} returns {list(given) if given else type(out).__name__}; expected {list(want)}")
+    expected = (2, classes, *size) if task.kind == 'masks' else (2, classes)
+    shape = getattr(out, 'shape', None)
+    if shape == expected: return
+    what = type(out).__name__ if shape is None else list(shape)
+    raise ValueError(f"{name} returns {what}; expected {list(expected)}")
 
 # %% ../../nbs/56_learner.ipynb #b64f4334
 def argument_error(
@@ -243,9 +266,10 @@ def make_model(
     device='cpu', # where that will be
 )->nn.Module:
     "A model that fits the data, or a `ValueError`."
+    if data_kind(name) == 'images' and task.kind == 'masks':
+        kwargs = dict(body=name) | kwargs
+        name = 'wb_segmenter'
     reads = data_kind(name)
-    if reads == 'images' and task.kind == 'masks':
-        name, kwargs, reads = 'wb_segmenter', dict(body=name) | kwargs, 'masks'
     if reads != task.kind: raise ValueError(f"{name} reads {reads}, not {task.kind}")
     check_model(task, kwargs.get)
     ours = name.startswith('wb_')
@@ -271,8 +295,7 @@ def _loss_of(recipe, task):
 # %% ../../nbs/56_learner.ipynb #7dd670d2
 def _loss_of_block(dls, recipe, task, loss_func):
     "The loss that comes with targets that are no classes, unless another is given."
-    r = recipe
-    if r.loss != 'ce' or r.mixup or r.cutmix or r.token_labels:
+    if recipe.loss != 'ce' or recipe.mixup or recipe.cutmix or recipe.token_labels:
         raise ValueError(f"{task.targets} are learned with the loss of their block (loss=ce), without mixup, "
                          "cutmix and token_labels")
     loss = loss_func or getattr(dls.train.dataset, 'loss_func', None)
@@ -281,10 +304,29 @@ def _loss_of_block(dls, recipe, task, loss_func):
     return loss
 
 # %% ../../nbs/56_learner.ipynb #ce93f4ec
+def _batch_size(dls):
+    "Images that a process loads at once; None where the loader doesn't say."
+    return getattr(dls.train, 'bs', None) or getattr(dls.train, 'batch_size', None) # fastai's, PyTorch's
+
 def _step_size(dls, recipe):
     "Images per step of the optimiser, over all processes and parts."
-    bs = getattr(dls.train, 'bs', None) or getattr(dls.train, 'batch_size', None) # fastai's, PyTorch's
+    bs = _batch_size(dls)
     return bs*recipe.grad_accum_steps*max(1, num_distrib()) if bs else recipe.bs
+
+def _log_in_lines(learn):
+    "Lines in place of a progress bar where none can be shown; none of both in further processes."
+    in_lines = not (IN_NOTEBOOK or sys.stdout.isatty())
+    if in_lines or rank_distrib(): learn.remove_cb(ProgressCallback)
+    if in_lines: learn.logger = learn.speed.line
+
+def _distribute(learn, device):
+    "Several processes, where they were started."
+    if num_distrib() < 2: return
+    if not all(isinstance(dl, DataLoader) for dl in learn.dls.loaders):
+        raise ValueError("several processes share loaders of fastai's class; these are PyTorch's")
+    is_cuda = device.type == 'cuda'
+    no_buffers = DistributedDataParallelKwargs(broadcast_buffers=False)  # the first process's are taken when validating
+    learn.add_cb(Distributed(is_cuda, cpu=not is_cuda, mixed_precision='no', kwargs_handlers=[no_buffers]))
 
 def _learner(dls, model, recipe, task, loss_func, metrics, **kwargs):
     "With all that a recipe asks for."
@@ -292,15 +334,10 @@ def _learner(dls, model, recipe, task, loss_func, metrics, **kwargs):
     exact = exact_metrics(metrics, averaged=bool(recipe.model_ema_decay))
     learn = WBLearner(dls, model, loss_func=loss_func, lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms,
                       metrics=exact, cbs=[StopOnNonFinite(), Speed()], **kwargs)
-    learn.recipe, learn.recorder.loss = recipe, SampleLoss()
-    lines, cuda = not (IN_NOTEBOOK or sys.stdout.isatty()), device.type == 'cuda'
-    if rank_distrib() or lines: learn.remove_cb(ProgressCallback)
-    if lines: learn.logger = learn.speed.line
-    same = DistributedDataParallelKwargs(broadcast_buffers=False)
-    if num_distrib() > 1:
-        if not all(isinstance(dl, DataLoader) for dl in dls.loaders):
-            raise ValueError("several processes share loaders of fastai's class; these are PyTorch's")
-        learn.add_cb(Distributed(cuda, cpu=not cuda, mixed_precision='no', kwargs_handlers=[same]))
+    learn.recipe = recipe
+    learn.recorder.loss = SampleLoss()
+    _log_in_lines(learn)
+    _distribute(learn, device)
     bs = _step_size(dls, recipe)//max(1, num_distrib())//recipe.grad_accum_steps
     return learn.add_cbs(recipe_cbs(recipe, task.model_args.get('num_classes'), bs, device))
 
@@ -316,9 +353,10 @@ def _changed(recipe, dls, lr, wd, moms):
 def _given_model(model, task, name, weights, model_kwargs):
     "A model that the caller has made, once it is known to fit."
     if model_kwargs:
-        raise ValueError(f"{', '.join(model_kwargs)}: arguments for a model that is made already; pass its name, "
-                         "or make it with them")
-    check_model(task, lambda k, v: v if k == 'img_size' else getattr(model, k, v))
+        raise ValueError(f"{', '.join(model_kwargs)}: arguments for a model that is made already; "
+                         "pass its name, or make it with them")
+    def have(attribute, wanted): return wanted if attribute == 'img_size' else getattr(model, attribute, wanted)
+    check_model(task, have)
     if 'img_size' in task.model_args: check_forward(model, task, name)
     if weights is not None: load_weights(model, weights)
     return model
@@ -343,20 +381,21 @@ def wb_learner(
     **model_kwargs        # passed to the model, beyond the recipe's: rank, drop_path_rate, …
 )->WBLearner:
     "A fastai Learner for a model of the zoo, as the recipe says."
-    named, classes = isinstance(arch, str), model_kwargs.get('num_classes', getattr(arch, 'num_classes', None))
-    task, name = task_of(dls, classes), arch if named else type(arch).__name__
+    is_name = isinstance(arch, str)
+    name = arch if is_name else type(arch).__name__
+    task = task_of(dls, model_kwargs.get('num_classes', getattr(arch, 'num_classes', None)))
     recipe = _changed(recipe or get_recipe(getattr(dls, 'name', None), name), dls, lr, wd, moms)
     check_choice(recipe.loss, LOSSES, "unknown loss")
     if task.targets == 'classes': loss_func = loss_func or _loss_of(recipe, task)
     else: loss_func = _loss_of_block(dls, recipe, task, loss_func)
-    if metrics is None: metrics = [metric_of(name, dls) for name in task.metrics]
-    bs = getattr(dls.train, 'bs', None) or getattr(dls.train, 'batch_size', None) or 1      # fastai's loader, or PyTorch's
-    size = dict(bs=bs, device=getattr(dls.train, 'device', None) or 'cpu')
-    if named: model = make_model(arch, task, recipe.model | model_kwargs, weights, **size)
+    if metrics is None: metrics = [metric_of(metric, dls) for metric in task.metrics]
+    if is_name:
+        device = getattr(dls.train, 'device', None) or 'cpu'
+        model = make_model(arch, task, recipe.model | model_kwargs, weights, _batch_size(dls) or 1, device)
     else: model = _given_model(arch, task, name, weights, model_kwargs)
-    own = optimizer_args(recipe, opt_func, splitter)
-    own |= dict(path=path, model_dir=model_dir, train_bn=train_bn)
-    return _learner(dls, model, recipe, task, loss_func, metrics, **own).add_cbs(cbs)
+    learn = _learner(dls, model, recipe, task, loss_func, metrics, path=path, model_dir=model_dir, train_bn=train_bn,
+                     **optimizer_args(recipe, opt_func, splitter))
+    return learn.add_cbs(cbs)
 
 # %% ../../nbs/56_learner.ipynb #e02c0e55
 @torch.no_grad()
@@ -365,12 +404,14 @@ def features(
     dl,              # a loader of images and labels
 )->tuple:            # arrays: features `n d`, labels `n`
     "The features of all images of a loader, in evaluation mode and without augmentation, and their labels."
-    device, rows = next(model.parameters()).device, []
+    device = next(model.parameters()).device
+    batches = []
+    labels = []
     with evaluating(model), dl.dataset.set_split_idx(1):
-        for b in dl.new(shuffle=False, drop_last=False):
-            x, y = (o.as_subclass(Tensor) for o in b[:2])
-            rows.append((head_input(model, x.to(device)).float().cpu(), y.cpu()))
-    return tuple(torch.cat(o).numpy() for o in zip(*rows))
+        for x, y, *_ in dl.new(shuffle=False, drop_last=False):
+            batches.append(head_input(model, x.as_subclass(Tensor).to(device)).float().cpu())
+            labels.append(y.as_subclass(Tensor).cpu())
+    return torch.cat(batches).numpy(), torch.cat(labels).numpy()
 
 # %% ../../nbs/56_learner.ipynb #ad480b4c
 class NearestSubspace(ClassifierMixin, BaseEstimator):
@@ -386,9 +427,12 @@ class NearestSubspace(ClassifierMixin, BaseEstimator):
         "Find the strongest directions of each class."
         X, y = validate_data(self, X, y)
         check_classification_targets(y)
-        self.classes_, unit = np.unique(y), normalize(X)
-        self.components_ = [np.linalg.svd(unit[y == c], full_matrices=False)[2][:self.n_components]
-                            for c in self.classes_]
+        unit = normalize(X)
+        self.classes_ = np.unique(y)
+        self.components_ = []
+        for c in self.classes_:
+            _, _, directions = np.linalg.svd(unit[y == c], full_matrices=False)
+            self.components_.append(directions[:self.n_components])
         return self
 
     def predict(self,
