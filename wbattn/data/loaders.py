@@ -9,7 +9,6 @@ __all__ = ['array_dls']
 import hashlib, os, random
 import numpy as np, pandas as pd, torch
 from dataclasses import dataclass, field, replace
-from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Callable
