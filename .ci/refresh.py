@@ -41,7 +41,7 @@ def main():
     p.add_argument('--slow', action='store_true', help='run recorded cells, too')
     args = p.parse_args()
     os.environ |= {'PATH': f"{Path(sys.executable).parent}:{os.environ['PATH']}", 'PYTHONPATH': str(root), 'NO_COLOR': '1',
-                   'PYTHONWARNINGS': 'ignore:IProgress not found,ignore:`torch.jit.script` is deprecated', 'OMP_NUM_THREADS': os.environ.get('OMP_NUM_THREADS', '1')}
+                   'OMP_NUM_THREADS': os.environ.get('OMP_NUM_THREADS', '1')}
     if not run('nbdev_export'): sys.exit('nbdev_export failed')
     for path in args.notebooks:
         try: execute(path, args.slow)
