@@ -6,7 +6,8 @@
 __all__ = []
 
 # %% ../nbs/99_face.ipynb #daf46c8e
-import sys
+import sys, warnings
+from functools import partial
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
@@ -100,19 +101,33 @@ def __dir__():
     return sorted(names)
 
 # %% ../nbs/99_face.ipynb #99aa0002
-class _RegisterWithTimm(MetaPathFinder):
-    "Notices that timm is being imported, and registers our models behind it; Python finds timm as usual."
+class _WhenImported(MetaPathFinder):
+    "Notices that a module is being imported, and has `execute` run it; Python finds it as usual."
+    def __init__(self, name, execute):
+        self.name = name
+        self.execute = execute
+
     def find_spec(self, name, path=None, target=None):
-        if name != 'timm': return None
+        if name != self.name: return None
         sys.meta_path.remove(self)                 # once is enough, and the next line asks the other finders
         spec = find_spec(name)
-        if spec is None: return None               # timm isn't installed
-        exec_timm = spec.loader.exec_module
-        def exec_timm_and_register(module):
-            exec_timm(module)
-            import_module('wbattn.models')
-        spec.loader.exec_module = exec_timm_and_register
+        if spec is not None: spec.loader.exec_module = partial(self.execute, spec.loader.exec_module)
         return spec
 
+def _register_models(exec_timm, timm):
+    "Our models come after timm."
+    exec_timm(timm)
+    import_module('wbattn.models')
+
+def _without_known_warnings(exec_module, module):
+    "Two messages of libraries about themselves, which say nothing that a user could change."
+    with warnings.catch_warnings():
+        warnings.filterwarnings('ignore', '.torch.jit.script. is deprecated')
+        warnings.filterwarnings('ignore', 'IProgress not found')
+        exec_module(module)
+
 if 'timm' in sys.modules: import_module('wbattn.models')
-else: sys.meta_path.insert(0, _RegisterWithTimm())
+else: sys.meta_path.insert(0, _WhenImported('timm', _register_models))
+for _name in ('fastai.layers', 'tqdm.autonotebook'):
+    if _name not in sys.modules: sys.meta_path.insert(0, _WhenImported(_name, _without_known_warnings))
+
