@@ -12,7 +12,7 @@ from functools import wraps
 import torch
 from torch import Tensor
 from einops import einsum
-from .checks import check_real, require, UserError
+from .checks import check_real, require
 
 # %% ../nbs/03_rates.ipynb #ea5b706c
 def _in_float64(rate):
@@ -217,8 +217,8 @@ def union_of_subspaces(
     dtype:torch.dtype=torch.float32,  # of Z and U; drawn in float64 whatever it is
 )->tuple[Tensor, Tensor, Tensor]:     # Z `n d`, labels `n`, U `k d p`
     "Tokens from `k` mutually orthogonal subspaces (ECA §4.1), token i from subspace i mod k."
-    if not 1 <= active <= p or k*p > d:
-        raise UserError(f'expected active ≤ p and k·p ≤ d, got active={active}, p={p}, k={k}, d={d}')
+    require(1 <= active <= p, 'active', active, f'from 1 to p = {p}')
+    require(k*p <= d, 'k·p', k*p, f'at most d = {d}')
     rng = torch.Generator().manual_seed(seed)
     def randn(*shape): return torch.randn(*shape, generator=rng, dtype=torch.float64)
     orthonormal = torch.linalg.qr(randn(d, k*p)).Q

@@ -163,6 +163,7 @@ class StreamState(NamedTuple):
 # %% ../../nbs/23_causal.ipynb #d8a07218
 class CausalTSSA(CausalOperator, TSSA):
     "Causal token-statistics attention, parallel or token by token with a state of constant size."
+    has_table = True               # of biases, `max_len` rows
     def __init__(self,
         dim:int,                   # token width d
         num_heads:int=8,           # K, groups

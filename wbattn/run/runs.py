@@ -23,18 +23,19 @@ from fastai.data.core import DataLoaders
 from fastai.learner import Learner
 from fastai.torch_core import num_distrib, rank_distrib, set_seed
 from ..cores import check_processes, cpu_threads, default_threads
-from ..data import dls_args, get_dls, known_task
+from ..data import dls_args, get_dls, known_task, spec_of
 from ..data.loaders import DATASETS, compare_fingerprints
 from ..look import MissingQuantity, RECORDS, RecordLayers, learning_curves, plot_history, without_attention
 from ..models import create, list_models, published, save_model
 from ..models.weights import read_config
 from ..models.zoo import shipped_weights, build_args, check_fits, is_model
 from ..checks import SHARE, UserError, check_choice, check_value, choice_of, require
-from ..train.callbacks import LOSSES, ShardedDL, gather
+from ..train.callbacks import LOSSES, ShardedDL
 from ..train.checkpoint import (CSVLog, Checkpoint, DelayedSignals, StopOnSignal, atomic_write, check_writable,
     load_checkpoint, read_json, read_log, versions, write_json)
-from ..train.learner import load_weights, make_model, mean_iou, overlaps, task_of, wb_learner
-from ..train.recipes import MAIN_ARCH, RECIPE_FIELDS, get_recipe, read_recipe
+from ..train.learner import load_weights, make_model, task_of, wb_learner
+from ..train.metrics import gather, mean_iou, overlaps
+from ..train.recipes import RECIPE_FIELDS, get_recipe, read_recipe
 
 # %% ../../nbs/70_runs.ipynb #231ba371
 def pick_device(
@@ -378,7 +379,7 @@ def _new_run(o):
     if o.data_dir is not None: given['data_dir'] = str(Path(o.data_dir).absolute()) # evaluated from anywhere
     if o.import_: given['import_'] = import_files(o.import_)
     start = read_pretrained(o.finetune, o.arch, o.model) if o.finetune else None
-    arch = start.pretrained_cfg['architecture'] if start else o.arch or MAIN_ARCH.get(data, 'wb_tost_small_patch16_224')
+    arch = start.pretrained_cfg['architecture'] if start else o.arch or spec_of(data).arch
     if not is_model(arch): check_choice(arch, list_models(), "unknown arch") # now: to read the data may take minutes
     changes = dict(epochs=o.epochs, bs=o.bs, lr=o.lr, model=o.model, data=of_data) | (o.recipe or {})
     recipe = get_recipe(data, arch, finetune=bool(start), **changes)
