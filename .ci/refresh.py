@@ -14,13 +14,18 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 root = Path(__file__).resolve().parent.parent
+# Figures are stored as SVG: letters stay letters, the ground is the page's, and the same figure is the same file.
+figure_format = ['--InlineBackend.figure_formats=svg',
+                 *(f'--InlineBackend.rc={name}={value}' for name, value in (
+                     ('svg.fonttype', 'none'), ('svg.hashsalt', 'wbattn'), ('figure.facecolor', 'none'),
+                     ('axes.facecolor', 'none'), ('savefig.facecolor', 'none')))]
 recorded = r'(?m)^#\|\s*(slow|cuda|data)\s*$|^#\|\s*eval:\s*false'
 
 def execute(path, slow):
     "Run a notebook in its folder and write its outputs back; raises at the first error."
     nb = nbformat.read(path, 4)
     client = NotebookClient(nb, timeout=3600, kernel_name='python3', resources={'metadata': {'path': str(path.parent)}},
-                            extra_arguments=['--log-level=40']) # errors only: ipykernel warns of its own port
+                            extra_arguments=['--log-level=40', *figure_format]) # errors only: ipykernel warns of its own port
     with client.setup_kernel():
         for i, cell in enumerate(nb.cells):
             if cell.cell_type != 'code' or not cell.source.strip(): continue
@@ -46,7 +51,7 @@ def main():
     p.add_argument('--slow', action='store_true', help='run recorded cells, too')
     args = p.parse_args()
     os.environ |= {'PATH': f"{Path(sys.executable).parent}:{os.environ['PATH']}", 'PYTHONPATH': str(root), 'NO_COLOR': '1',
-                   'OMP_NUM_THREADS': os.environ.get('OMP_NUM_THREADS', '1')}
+                   'OMP_NUM_THREADS': os.environ.get('OMP_NUM_THREADS', '1'), 'SOURCE_DATE_EPOCH': '0'}  # no date in an SVG
     if not run('nbdev_export'): sys.exit('nbdev_export failed')
     for path in args.notebooks:
         try: execute(path, args.slow)

@@ -150,3 +150,5 @@ class Entry(BasicMarkdownRenderer):
         own = vars(self.sym).get('__doc__') if isinstance(self.sym, type) else getattr(self.sym, '__doc__', None)
         if not own or own.strip().startswith(_inherited): self.docs = ''
         if self.nm.startswith('_'): self.nm = self.nm.replace('_', r'\_')   # not a bold heading
+        module = getattr(self.sym, '__module__', None)
+        self.fn = self.fn.removeprefix(f'{module}.')      # by the whole name nbdev finds the file, but no line
