@@ -22,7 +22,7 @@ from fastai.data.transforms import get_image_files
 from fastcore.basics import listify
 from ..data import dls_args, get_dls, known_task, read_image, real_accuracy
 from ..cores import cpu_threads, default_threads
-from ..data.loaders import compare_fingerprints
+from ..data.tasks import compare_fingerprints
 from ..data.text import VOCABS, get_vocab
 from ..look import (RECORDS, MissingQuantity, ablate, class_masks, class_probabilities, explain, membership_maps,
     merge_figure, new_figure, no_math, plot_ablation, plot_prediction)

@@ -24,7 +24,8 @@ from fastai.learner import Learner
 from fastai.torch_core import num_distrib, rank_distrib, set_seed
 from ..cores import check_processes, cpu_threads, default_threads
 from ..data import dls_args, get_dls, known_task, spec_of
-from ..data.loaders import DATASETS, compare_fingerprints
+from ..data.loaders import DATASETS
+from ..data.tasks import compare_fingerprints
 from ..look import MissingQuantity, RECORDS, RecordLayers, learning_curves, plot_history, without_attention
 from ..models import create, list_models, published, save_model
 from ..models.weights import read_config
