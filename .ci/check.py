@@ -111,6 +111,19 @@ def check_outputs(where, source, outputs):
 def help_of(command):
     return subprocess.run([Path(sys.executable).parent/command, '--help'], cwd=root, capture_output=True, text=True).stdout
 
+install = """#| hide
+try:
+    import wbattn
+except ImportError:       # on Colab, say
+    %pip install -q git+https://github.com/wbattn/wbattn"""
+
+def check_travels(name, sources):
+    "Does a notebook run alone: does it install wbattn, and fetch the files beside it that it reads?"
+    if sources[0] != install: bad(name, f'the first cell must install wbattn where it is missing:\n{install}')
+    fetched = ' '.join(s for s in sources if 'fetch_files(' in s)
+    for file in set(re.findall(r"""['"]((?:records|site)/[\w./-]+\.(?:csv|json|js|safetensors))['"]""", ' '.join(sources))):
+        if file not in fetched: bad(name, f'fetch_files does not name {file}')
+
 def check_pages(*given):
     import yaml
     notebooks = sorted((root/'nbs').glob('*.ipynb'))
@@ -121,6 +134,7 @@ def check_pages(*given):
         cells = json.loads(path.read_text(encoding='utf-8'))['cells']
         title = next(text(c['source']) for c in cells if c['cell_type'] == 'markdown')
         if not re.fullmatch(r'# \S.*\s+> \S.*\s*', title): bad(path.name, 'the first Markdown cell must be `# Title` and one line `> description`, nothing else')
+        check_travels(path.name, [text(c['source']) for c in cells if c['cell_type'] == 'code'])
         for c in cells:
             where, source = f'{path.name} {c["id"]}', text(c['source'])
             if c['cell_type'] == 'markdown': check_markdown(where, source)

@@ -25,7 +25,7 @@ def papers():
 def as_markdown(source, labels, cited):
     "Quarto's Markdown as GitHub's: citations, references to figures, links into nbs/"
     def name(m): return labels.get(m[1]) or cited.get(m[1], m[0])
-    source = re.sub(r'(?ms)^```\{ojs\}.*?^```|(?<=\))\{\.btn[^}]*\}', '', source).replace('```{mermaid}', '```mermaid')   # GitHub runs no script
+    source = re.sub(r'(?ms)^```\{=html\}.*?^```|^:::.*?$|(?<=\))\{\.btn[^}]*\}', '', source)   # GitHub runs no script
     blocks = re.split(r'(?ms)(^```.*?^```|`[^`\n]+`)', source)
     for i in range(0, len(blocks), 2):
         b = re.sub(r'\[(@[^\[\]]+)\]', r'(\1)', blocks[i])
@@ -33,14 +33,20 @@ def as_markdown(source, labels, cited):
         blocks[i] = re.sub(r'(\]\(|(?:src|href)=")(?!https?:|#|/|nbs/)', r'\1nbs/', b)
     return ''.join(blocks).strip()
 
+def picture(data, stem):
+    "The file of a figure and what it holds; an SVG gets a white ground, since GitHub's page may be dark"
+    if 'image/svg+xml' not in data: return f'{stem}.png', base64.b64decode(text(data['image/png']))
+    svg = re.sub(r'(<svg[^>]*>)', r'\1<rect width="100%" height="100%" fill="white"/>', text(data['image/svg+xml']), count=1)
+    return f'{stem}.svg', svg.encode()
+
 def outputs(cell, told, labels, figures):
     "What the page shows under a cell; pictures are added to `figures`"
     printed = ''.join(text(o['text']) for o in cell['outputs'] if o.get('name') == 'stdout')
     if printed: yield '\n'.join(f'    {line}'.rstrip() for line in printed.rstrip().split('\n'))
     for data in (o.get('data', {}) for o in cell['outputs']):
-        if 'image/png' in data:
-            path = f'{folder.name}/{told["label"]}.png'
-            figures[path] = base64.b64decode(text(data['image/png']))
+        if 'image/svg+xml' in data or 'image/png' in data:
+            path, content = picture(data, f'{folder.name}/{told["label"]}')
+            figures[path] = content
             yield f'![{told["fig-alt"]}]({path})'
             yield f'*{labels[told["label"]]}: {told["fig-cap"]}*'
         elif 'text/markdown' in data: yield as_markdown(text(data['text/markdown']), labels, {})

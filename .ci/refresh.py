@@ -2,7 +2,7 @@
 """After editing notebooks: run them, store true outputs, export, clean, README, and look at what a machine can see.
 
     python .ci/refresh.py nbs/17_eca.ipynb …            # cells marked slow, cuda or data keep their recorded outputs
-    python .ci/refresh.py nbs/81_digits.ipynb --slow    # runs them, too
+    python .ci/refresh.py nbs/81_digits.ipynb --slow    # runs them, too, with RECORD = True
 
 A notebook with an error is not written. At the end it names the other notebooks that import what changed, directly or
 through other modules.
@@ -15,16 +15,26 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 root = Path(__file__).resolve().parent.parent
+# Figures are stored as SVG: letters stay letters, the ground is the page's, and the same figure is the same file.
+figure_format = ['--InlineBackend.figure_formats=svg',
+                 *(f'--InlineBackend.rc={name}={value}' for name, value in (
+                     ('svg.fonttype', 'none'), ('svg.hashsalt', 'wbattn'), ('figure.facecolor', 'none'),
+                     ('axes.facecolor', 'none'), ('savefig.facecolor', 'none')))]
 recorded = r'(?m)^#\|\s*(slow|cuda|data)\s*$|^#\|\s*eval:\s*false'
 
 def execute(path, slow):
     "Run a notebook in its folder and write its outputs back; raises at the first error."
     nb = nbformat.read(path, 4)
     client = NotebookClient(nb, timeout=3600, kernel_name='python3', resources={'metadata': {'path': str(path.parent)}},
-                            extra_arguments=['--log-level=40']) # errors only: ipykernel warns of its own port
+                            extra_arguments=['--log-level=40', *figure_format]) # errors only: ipykernel warns of its own port
     with client.setup_kernel():
         for i, cell in enumerate(nb.cells):
-            if cell.cell_type == 'code' and cell.source.strip() and (slow or not re.search(recorded, cell.source)): client.execute_cell(cell, i)
+            if cell.cell_type != 'code' or not cell.source.strip(): continue
+            if re.search(recorded, cell.source) and not slow: continue
+            source = cell.source
+            if slow: cell.source = re.sub(r'(?m)^RECORD = False', 'RECORD = True', source)
+            client.execute_cell(cell, i)
+            cell.source = source
     nbformat.write(nb, path)
 
 def run(*command): return subprocess.run(command, cwd=root).returncode == 0
@@ -82,7 +92,7 @@ def main():
     p.add_argument('--slow', action='store_true', help='run recorded cells, too')
     args = p.parse_args()
     os.environ |= {'PATH': f"{Path(sys.executable).parent}:{os.environ['PATH']}", 'PYTHONPATH': str(root), 'NO_COLOR': '1',
-                   'PYTHONWARNINGS': 'ignore:IProgress not found,ignore:`torch.jit.script` is deprecated', 'OMP_NUM_THREADS': os.environ.get('OMP_NUM_THREADS', '1')}
+                   'OMP_NUM_THREADS': os.environ.get('OMP_NUM_THREADS', '1'), 'SOURCE_DATE_EPOCH': '0'}  # no date in an SVG
     if not run('nbdev_export'): sys.exit('nbdev_export failed')
     for path in args.notebooks:
         try: execute(path, args.slow)

@@ -6,7 +6,8 @@
 __all__ = []
 
 # %% ../nbs/99_face.ipynb #daf46c8e
-import sys
+import sys, warnings
+from functools import partial
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
@@ -30,10 +31,11 @@ _public_names = {      # module below wbattn → the names that can be imported 
     'ops.attention': ['SoftmaxAttention', 'XCA'],
     'ops.crate': ['ISTA', 'MSSA', 'ODL', 'subspace_attention'],
     'ops.cbsa': ['CBSA'],
+    'ops.plans': ['MergePlan', 'bipartite_plan', 'window_plan'],
     'models': ['create', 'list_models', 'load_model', 'save_model'],
     'losses': ['CodingRateLoss', 'RateReductionLoss', 'SimDINOLoss'],
     'models.maps': ['Operator2d'],
-    'models.merging': ['MergePlan', 'TokenMerger', 'bipartite_plan', 'window_plan'],
+    'models.merging': ['TokenMerger'],
     'data': ['cifar_dls', 'digits_dls', 'folder_dls', 'get_dls', 'imagenet_dls', 'listops_dls',
         'scenes_dls', 'text_dls'],
     'train.learner': ['wb_learner'],
@@ -59,10 +61,11 @@ if TYPE_CHECKING:
     from wbattn.ops.attention import SoftmaxAttention, XCA
     from wbattn.ops.crate import ISTA, MSSA, ODL, subspace_attention
     from wbattn.ops.cbsa import CBSA
+    from wbattn.ops.plans import MergePlan, bipartite_plan, window_plan
     from wbattn.models import create, list_models, load_model, save_model
     from wbattn.losses import CodingRateLoss, RateReductionLoss, SimDINOLoss
     from wbattn.models.maps import Operator2d
-    from wbattn.models.merging import MergePlan, TokenMerger, bipartite_plan, window_plan
+    from wbattn.models.merging import TokenMerger
     from wbattn.data import (cifar_dls, digits_dls, folder_dls, get_dls, imagenet_dls, listops_dls, scenes_dls,
         text_dls)
     from wbattn.train.learner import wb_learner
@@ -98,19 +101,33 @@ def __dir__():
     return sorted(names)
 
 # %% ../nbs/99_face.ipynb #99aa0002
-class _RegisterWithTimm(MetaPathFinder):
-    "Notices that timm is being imported, and registers our models behind it; Python finds timm as usual."
+class _WhenImported(MetaPathFinder):
+    "Notices that a module is being imported, and has `execute` run it; Python finds it as usual."
+    def __init__(self, name, execute):
+        self.name = name
+        self.execute = execute
+
     def find_spec(self, name, path=None, target=None):
-        if name != 'timm': return None
+        if name != self.name: return None
         sys.meta_path.remove(self)                 # once is enough, and the next line asks the other finders
         spec = find_spec(name)
-        if spec is None: return None               # timm isn't installed
-        exec_timm = spec.loader.exec_module
-        def exec_timm_and_register(module):
-            exec_timm(module)
-            import_module('wbattn.models')
-        spec.loader.exec_module = exec_timm_and_register
+        if spec is not None: spec.loader.exec_module = partial(self.execute, spec.loader.exec_module)
         return spec
 
+def _register_models(exec_timm, timm):
+    "Our models come after timm."
+    exec_timm(timm)
+    import_module('wbattn.models')
+
+def _without_known_warnings(exec_module, module):
+    "Two messages of libraries about themselves, which say nothing that a user could change."
+    with warnings.catch_warnings():
+        warnings.filterwarnings('ignore', '.torch.jit.script. is deprecated')
+        warnings.filterwarnings('ignore', 'IProgress not found')
+        exec_module(module)
+
 if 'timm' in sys.modules: import_module('wbattn.models')
-else: sys.meta_path.insert(0, _RegisterWithTimm())
+else: sys.meta_path.insert(0, _WhenImported('timm', _register_models))
+for _name in ('fastai.layers', 'tqdm.autonotebook'):
+    if _name not in sys.modules: sys.meta_path.insert(0, _WhenImported(_name, _without_known_warnings))
+

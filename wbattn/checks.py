@@ -8,6 +8,7 @@ __all__ = ['check_tokens', 'refuse_mask']
 # %% ../nbs/01_checks.ipynb #cb1e4df4
 import difflib, inspect, math, os
 from collections.abc import Callable
+from dataclasses import field, fields
 from numbers import Integral, Real
 from pathlib import Path
 from types import NoneType, UnionType
@@ -74,9 +75,15 @@ def _is_not_negative(value): return is_number(value) and value >= 0
 
 def _is_share(value): return is_number(value) and 0 < value <= 1
 
+def _is_fraction(value): return is_number(value) and 0 <= value <= 1
+
+def _is_below_one(value): return is_number(value) and 0 <= value < 1
+
 POSITIVE = Rule(_is_positive, 'a finite number > 0')
 NOT_NEGATIVE = Rule(_is_not_negative, 'a finite number ≥ 0')
 SHARE = Rule(_is_share, 'in (0, 1]')
+FRACTION = Rule(_is_fraction, 'in [0, 1]')
+BELOW_ONE = Rule(_is_below_one, 'in [0, 1)')
 
 # %% ../nbs/01_checks.ipynb #af7ab585
 def choice_of(
@@ -154,6 +161,25 @@ def check_types(
         kind = parameters[name].annotation
         if kind is inspect.Parameter.empty: continue
         require(_is_of_kind(value, kind), name, value, _in_words(kind))
+
+# %% ../nbs/01_checks.ipynb #01f1e1d2
+def checked_field(
+    default,    # its value unless another is given
+    rule:Rule,  # what values are right
+):              # a field of a dataclass
+    "A field with a rule, which `check_fields` reads."
+    return field(default=default, metadata=dict(rule=rule))
+
+def check_fields(
+    record,  # an instance of a dataclass
+):
+    "Raise `UserError` for the first field of another kind than annotated, or that breaks its rule; None breaks none."
+    values = {f.name: getattr(record, f.name) for f in fields(record)}
+    check_types(type(record), values)
+    for f in fields(record):
+        rule = f.metadata.get('rule')
+        value = values[f.name]
+        if rule is not None and value is not None: check_value(f.name, value, rule)
 
 # %% ../nbs/01_checks.ipynb #e132055b
 def check_real(

@@ -1,4 +1,10 @@
 // Figures that answer: plain inputs, plain SVG, no library. Each function takes recorded data and returns an element.
+// A page puts one in the place of its still picture:
+//
+//     import {fetchJson, replaceStill, steps} from "./site/figures.js";
+//     replaceStill("still-steps", steps(await fetchJson("records/try_steps.json")));
+//
+// Where no script runs, the still picture stays.
 const NS = 'http://www.w3.org/2000/svg';
 export const COLORS = ['#D55E00', '#0072B2', '#009E73', '#CC79A7', '#b58900', '#56B4E9', '#888888', '#7a5cc0', '#c0392b'];
 // An operator has one colour in all figures.
@@ -40,6 +46,21 @@ function choice(text, names, ask) {
 
 const format = v => Math.abs(v) >= 1e6 ? (v/1e6).toPrecision(3) + 'M' : Math.abs(v) >= 1e3 ? Math.round(v).toLocaleString('en') : String(+v.toPrecision(3));
 
+// A time in the unit that people say it in, and a memory likewise.
+function inUnits(value, units) {
+  let [factor, unit] = units[0];
+  for (const [f, u] of units) if (value >= f) [factor, unit] = [f, u];
+  return `${+(value/factor).toPrecision(3)}\u00a0${unit}`;
+}
+const duration = ms => inUnits(ms, [[1, 'ms'], [1e3, 's'], [6e4, 'min'], [3.6e6, 'h'], [8.64e7, 'days']]);
+const memory = mb => inUnits(mb, [[1, 'MB'], [1e3, 'GB'], [1e6, 'TB']]);
+
+export async function fetchJson(path) {
+  const answer = await fetch(path);
+  if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
+  return answer.json();
+}
+
 // The frame: axes with ticks, `log` or linear, and a function from data to pixels.
 function frame({width = room(), height = 330, x, y, xlog, ylog, xlabel, ylabel, xticks, yticks, title, right = 14}) {
   const m = {l: 62, r: right, t: 14, b: 44}, f = log => log ? Math.log : v => v;
@@ -80,7 +101,7 @@ function shell(inputs, redraw) {
 // 1. One step of every operator: length of the step and ε against the change of a rate.
 export function steps(data) {
   let s;
-  const ask = () => s.update(), percent = v => (v > 0 ? '+' : '−') + Math.abs(v).toFixed(1) + ' %';
+  const ask = () => s.update(), percent = v => (v > 0 ? '+' : '−') + Math.abs(v).toFixed(1) + '\u00a0%';
   const rate = choice('rate', ['of the groups, given the bases', 'of all tokens'], ask), whole = data.steps.at(-1);
   const eps = slider('ε', data.eps, data.eps.indexOf(0.5), v => String(v), ask);
   const step = slider('step', data.steps, data.steps.indexOf(0.1), v => `${v} of the tokens' length`, ask);
@@ -132,7 +153,7 @@ export function maps(data) {
     grid(2*g*S + 60, small ? 'largest' : 'head with the largest share', i => COLORS[own(i)]);
     const mean = h => of(h).reduce((a, v) => a + v, 0)/of(h).length/99;
     return [svg, legend({head: ['head', 'share of this digit\'s tokens', 'tokens with their largest share here'],
-      body: range(data.heads).map(h => [COLORS[h], String(h + 1), (100*mean(h)).toFixed(0) + ' %', `${range(g*g).filter(i => own(i) == h).length} of ${g*g}`])})];
+      body: range(data.heads).map(h => [COLORS[h], String(h + 1), (100*mean(h)).toFixed(0) + '\u00a0%', `${range(g*g).filter(i => own(i) == h).length} of ${g*g}`])})];
   });
   s.update();
   return s.box;
@@ -151,10 +172,13 @@ export function cost(data) {
   let s;
   const ask = () => s.update(), names = Object.keys(data.ms);
   const what = choice('show', ['time of one forward call (ms)', 'memory for activations (MB)'], ask);
-  const input = el('input', {type: 'number', min: 16, max: 1048576, value: 4096, 'aria-label': 'number of tokens'});
+  const fewest = 16, most = 1048576;
+  const input = el('input', {type: 'number', min: fewest, max: most, value: 4096, 'aria-label': 'number of tokens'});
   input.addEventListener('input', ask);
   s = shell([what, {box: el('label', {}, 'your number of tokens n', input)}], () => {
-    const n = Math.max(16, Math.min(1048576, +input.value || 4096)), table = what.index ? data.mb : data.ms, last = data.n.at(-1), first = data.n[0];
+    const asked = Number(input.value);
+    if (!(asked >= fewest && asked <= most)) return [el('p', {role: 'alert'}, `A number from ${fewest} to ${most.toLocaleString('en')}, please.`)];
+    const n = asked, table = what.index ? data.mb : data.ms, say = what.index ? memory : duration, last = data.n.at(-1), first = data.n[0];
     const values = names.flatMap(k => table[k].map(p => p[1])).concat(names.map(k => at(table[k], n)));
     const lo = Math.min(...values)/1.5, hi = Math.max(...values)*1.5, ticks = [];
     for (let e = Math.floor(Math.log10(lo)); e <= Math.log10(hi); e++) if (10**e >= lo) ticks.push(10**e);
@@ -168,7 +192,7 @@ export function cost(data) {
     });
     cross(f, n);
     const rows = names.map(k => [at(table[k], n), colour(k), k]).sort((a, b) => a[0] - b[0]), best = rows[0][0];
-    return [f.svg, legend({head: ['operator', what.value, 'times the least'], body: rows.map(([v, c, k]) => [c, k, format(v), (v/best).toFixed(1)])}),
+    return [f.svg, legend({head: ['operator', what.value, 'times the least'], body: rows.map(([v, c, k]) => [c, k, say(v), (v/best).toFixed(1)])}),
       el('p', {}, n > last || n < first ? `Prolonged: measured were ${first} to ${last.toLocaleString('en')} tokens.` : 'Between measured points: a straight line on logarithmic axes.')];
   });
   s.update();
@@ -208,45 +232,52 @@ export function verdicts(names) {
   return box;
 }
 
-// Where these figures run, their still pictures are not needed.
-export function instead(name, element) {
-  for (const e of document.querySelectorAll('.' + name)) e.style.display = 'none';
-  return element;
-}
-
-// The same, and the still picture's caption and anchor go to the figure.
-export function captioned(name, element) {
-  const still = document.querySelector(`.${name} [id^="fig-"]`), figure = el('figure', {class: 'figure d-block'}, instead(name, element));
+// The figure takes the place of the still picture in the cell of this class, with its caption and its anchor.
+export function replaceStill(name, element) {
+  const cells = [...document.querySelectorAll('.' + name)], still = document.querySelector(`.${name} [id^="fig-"]`);
+  const figure = el('figure', {class: 'figure d-block'}, element);
+  cells[0].before(figure);
+  for (const cell of cells) cell.style.display = 'none';
   if (still) {
     figure.id = still.id;
     still.removeAttribute('id');
     figure.append(still.querySelector('figcaption'));
   }
-  return figure;
+}
+
+// A button that plays a slider from its first value to its last, and pauses; not there for readers who want no motion.
+function player(layer, pause = 250) {
+  const input = layer.box.querySelector('input'), last = +input.max;
+  const play = el('button', {class: 'btn btn-sm btn-outline-primary', type: 'button', 'aria-pressed': 'false'}, '▶ play');
+  let timer = null;
+  const go = value => { input.value = value; input.dispatchEvent(new Event('input')); };
+  const stop = () => { clearInterval(timer); timer = null; play.textContent = '▶ play'; play.setAttribute('aria-pressed', 'false'); };
+  const start = () => {
+    if (+input.value == last) go(0);
+    timer = setInterval(() => { go(+input.value + 1); if (+input.value == last) stop(); }, pause);
+    play.textContent = '⏸ pause';
+    play.setAttribute('aria-pressed', 'true');
+  };
+  play.addEventListener('click', () => timer ? stop() : start());
+  if (matchMedia('(prefers-reduced-motion: reduce)').matches) play.hidden = true;
+  return {box: play};
 }
 
 // 4. Tokens of three groups, moved layer by layer by each operator, with the rates before and after.
 export function moving(data) {
-  let s, timer, pressed = Object.keys(data.operators)[0];
+  let s, pressed = Object.keys(data.operators)[0];
   const ask = () => s.update(), layers = [...Array(data.layers).keys()];
   const buttons = Object.keys(data.operators).map(name => {
     const b = el('button', {class: 'btn btn-sm btn-outline-primary', type: 'button'}, name);
     b.addEventListener('click', () => { pressed = name; ask(); });
     return b;
   });
-  const layer = slider('layer', layers, 0, v => `${v} of ${data.layers - 1}`, ask);
-  const play = el('button', {class: 'btn btn-sm btn-outline-primary', type: 'button'}, '▶ play'), input = layer.box.querySelector('input');
-  play.addEventListener('click', () => {
-    let l = 0;
-    clearInterval(timer);
-    timer = setInterval(() => {
-      input.value = l;
-      input.dispatchEvent(new Event('input'));
-      if (++l == data.layers) clearInterval(timer);
-    }, 250);
-  });
-  s = shell([{box: el('span', {}, ...buttons)}, layer, {box: play}], () => {
-    for (const b of buttons) b.classList.toggle('active', b.textContent == pressed);
+  const layer = slider('layer', layers, data.layers - 1, v => `${v} of ${data.layers - 1}`, ask);
+  s = shell([{box: el('span', {role: 'group', 'aria-label': 'operator'}, ...buttons)}, layer, player(layer)], () => {
+    for (const b of buttons) {
+      b.classList.toggle('active', b.textContent == pressed);
+      b.setAttribute('aria-pressed', b.textContent == pressed);
+    }
     const {points, R, Rc} = data.operators[pressed], l = layer.value, side = Math.min(300, room()), reduction = R.map((r, i) => r - Rc[i]);
     const svg = draw('svg', {viewBox: '-125 -125 250 250', width: side, height: side, role: 'img', 'aria-label': `Tokens of three groups after ${l} layers of ${pressed}`});
     points[l].forEach(([x, y], i) => svg.append(draw('circle', {cx: x, cy: -y, r: 3, fill: COLORS[data.labels[i]], opacity: .75})));
@@ -257,8 +288,8 @@ export function moving(data) {
     const end = (v, ...name) => f.svg.append(draw('text', {x: f.X(data.layers - 1) + 5, y: f.Y(v.at(-1)) + 4}, ...name));
     end(R, 'R'); end(Rc, 'R', draw('tspan', {dy: 3, 'font-size': 10}, 'c')); end(reduction, 'ΔR');
     cross(f, l);
-    return [el('div', {class: 'ask'}, svg, f.svg), legend({head: ['rate (nats)', `after layer ${l}`, 'before'], body: [['R, of all tokens: should grow', R],
-      [el('span', {}, 'R', el('sub', {}, 'c'), ', within the groups: should shrink'), Rc], ['ΔR, their difference: should grow', reduction]].map(([k, v]) => ['', k, v[l].toFixed(1), v[0].toFixed(1)])})];
+    return [el('div', {class: 'ask'}, svg, f.svg), legend({head: ['rate (nats)', `after layer ${l}`, 'before'], body: [['R, of all tokens', R],
+      [el('span', {}, 'R', el('sub', {}, 'c'), ', within the groups'), Rc], ['ΔR, their difference', reduction]].map(([k, v]) => ['', k, v[l].toFixed(1), v[0].toFixed(1)])})];
   });
   s.update();
   return s.box;
@@ -286,7 +317,7 @@ export function merging(data) {
     const regions = square(source, g, t => sums.get(t).slice(0, 3).map(v => v/sums.get(t)[3]), `The same picture in ${tokens} regions`);
     const borders = source.map((t, i) => (i % g < g - 1 && source[i + 1] != t ? `M${i % g + 1} ${Math.floor(i/g)}v1` : '') + (i + g < source.length && source[i + g] != t ? `M${i % g} ${Math.floor(i/g) + 1}h1` : ''));
     regions.append(draw('path', {d: borders.join('') || 'M0 0', stroke: '#FFCC00', 'stroke-width': .1, fill: 'none'}));
-    return [el('div', {class: 'ask'}, original, regions), el('p', {}, `${tokens} of ${g*g} tokens; in all ${million(f.macs)} million multiply-adds (without merging ${million(whole.macs)}); the score of the large digit is ${(100*f.score).toFixed(1)} %.`)];
+    return [el('div', {class: 'ask'}, original, regions), el('p', {}, `${tokens} of ${g*g} tokens; in all ${million(f.macs)} million multiply-adds (without merging ${million(whole.macs)}); the score of the large digit is ${(100*f.score).toFixed(1)}\u00a0%.`)];
   });
   s.update();
   return s.box;

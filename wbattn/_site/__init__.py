@@ -1,13 +1,30 @@
 "What nbdev's steps leave to be mended on the way from a notebook to its page (`procs` and `renderer` in settings.ini)."
 
-import inspect, re
+import inspect, re, shutil
 from functools import lru_cache
+from pathlib import Path
 from fastcore.docments import DocmentText, docments
 from nbdev.config import get_config
 from nbdev.doclinks import NbdevLookup, nbglob
+from nbdev.frontmatter import _dict2fm
 from nbdev.process import NBProcessor, Processor
 from nbdev.processors import add_show_docs, populate_language
 from nbdev.showdoc import BasicMarkdownRenderer
+
+# a page is a notebook that runs alone: beside it stand a link that opens it in Colab, and one to download it
+
+class offer_notebook(Processor):
+    def begin(self):
+        config, path = get_config(), Path(self.nb.path_)
+        copies = config.config_path/'_proc'/'_notebooks'   # Quarto renders nothing in a folder that begins with _
+        copies.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copies/path.name)
+        colab = 'https://colab.research.google.com/github'
+        in_repo = f'{config.user}/{config.repo}/blob/{config.branch}/{config.nbs_path.name}/{path.name}'
+        links = [dict(text='Open in Colab', icon='play-btn', href=f'{colab}/{in_repo}'),
+                 dict(text='Download notebook', icon='download', href=f'_notebooks/{path.name}')]
+        self.nb.frontmatter_['code-links'] = links
+        self.nb.cells[0].source = _dict2fm(self.nb.frontmatter_)
 
 # where a page ends with its API, nbdev shows no entry a second time beside the source
 

@@ -6,13 +6,12 @@
 __all__ = ['array_dls']
 
 # %% ../../nbs/44_loaders.ipynb #f2f1fcc3
-import hashlib, os, random, sys, unicodedata
+import hashlib, os, random
 import numpy as np, pandas as pd, torch
 from dataclasses import dataclass, field, replace
-from functools import partial
 from inspect import signature
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Callable
 from torch import Tensor
 from fastcore.basics import chunked
 from fastcore.foundation import L
@@ -20,10 +19,11 @@ from fastcore.parallel import num_cpus
 from fasttransform import Pipeline, Transform
 from fastai.data.core import DataLoaders, Datasets, TfmdDL, TfmdLists
 from fastai.data.transforms import Categorize, Normalize, get_c
-from fastai.torch_core import (TensorCategory, TensorImage, TensorImageBW, TensorMultiCategory, default_device,
-    display_df, num_distrib, rank_distrib)
+from fastai.torch_core import (TensorCategory, TensorImage, TensorImageBW, TensorMultiCategory,
+    default_device, display_df, num_distrib)
 import fastai.vision.data, fastai.vision.learner  # noqa: F401, how fastai draws images and results
 from ..checks import check_types, check_value, int_range, require, UserError
+from .files import name_bytes, names_below
 
 # %% ../../nbs/44_loaders.ipynb #edbc33d5
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Task:
     metrics:tuple   # names of what is reported after each epoch
     config:dict     # what is written beside weights, in the form of timm's `pretrained_cfg`
     targets:str='classes' # 'classes'; of fastai's other blocks 'labels', several an input, or 'numbers'
-    fingerprint:dict=field(default_factory=dict) # which data these are, see `fingerprint`; of others' loaders: empty
+    fingerprint:dict=field(default_factory=dict) # which data these are; of others' loaders: empty
 
 # %% ../../nbs/44_loaders.ipynb #8c03e00f
 def picture_task(
@@ -56,7 +56,8 @@ def mask_task(
 )->Task:
     "Pictures and the class of each of their pixels: a whole picture is shown, squashed if need be."
     squashed = dict(crop_pct=1., crop_mode='squash', interpolation='bilinear')
-    return replace(picture_task(codes, 3, size, **squashed, **config), kind='masks', metrics=('miou', 'pixels'))
+    task = picture_task(codes, 3, size, **squashed, **config)
+    return replace(task, kind='masks', metrics=('miou', 'pixels'))
 
 def class_names(
     dls,             # DataLoaders of fastai or PyTorch
@@ -67,7 +68,8 @@ def class_names(
     if vocab is not None and len(vocab) and not isinstance(vocab[-1], str) and hasattr(vocab[-1], '__len__'):
         vocab = vocab[-1] # one vocabulary a block, of which the last is the target's
     count = get_c(dls)
-    names = list(range(count or num_classes or 0)) if vocab is None or len(vocab) != count else list(vocab)
+    if vocab is not None and len(vocab) == count: names = list(vocab)
+    else: names = list(range(count or num_classes or 0))
     if not names:
         raise ValueError("these loaders don't say how many classes there are; set dls.vocab, their names")
     return names
@@ -103,38 +105,27 @@ def task_of(
         shapes = [list(getattr(o, 'shape', ())) for o in batch]
         raise ValueError(f"a batch has parts of shapes {shapes}; expected pictures `b c h w` and targets")
     x, y = batch
-    kind, chans, size = target_kind(y), x.shape[1], x.shape[2:]
-    if kind == 'numbers': return _number_task(y, chans, size)
+    _, chans, *size = x.shape
+    kind = target_kind(y)
+    if kind == 'numbers':
+        count = y.shape[1] if y.ndim == 2 else 1
+        task = picture_task(range(count), chans, size)
+        return replace(task, targets='numbers', metrics=('mae',), config={})
     task = picture_task(class_names(dls, num_classes), chans, size)
     if kind == 'masks': return replace(task, kind='masks', metrics=('miou', 'pixels'))
-    return task if kind == 'classes' else replace(task, targets='labels', metrics=('accuracy_multi',))
-
-def _number_task(y, chans, size):
-    count = y.shape[1] if y.ndim == 2 else 1
-    return replace(picture_task(range(count), chans, size), targets='numbers', metrics=('mae',), config={})
+    if kind == 'labels': return replace(task, targets='labels', metrics=('accuracy_multi',))
+    return task
 
 # %% ../../nbs/44_loaders.ipynb #00b1d7c7
-def names_below(
-    paths,    # files
-    root=None # a folder that holds them; None: the deepest that does
-)->list:      # of names with `/` between their parts, spelled alike on every system
-    "Names of files below a folder, which stay when the folder is moved."
-    paths = [os.path.abspath(p) for p in paths]
-    if not paths: return []
-    if root is None: root = os.path.commonpath([os.path.dirname(p) for p in paths])
-    start = len(os.path.join(os.path.abspath(root), ''))
-    return [unicodedata.normalize('NFC', p[start:].replace(os.sep, '/')) for p in paths]
-
-def _raw(name): return name.encode(errors='surrogateescape')    # names of files may be no UTF-8
-
 def content_hash(
     items,    # an array of paths, or of anything else in its first dimension
     labels=() # one each
 )->str:       # hexadecimal
     "A hash of files' names or of items of an array, and of labels."
-    items, digest = np.asarray(items), hashlib.sha256()
+    items = np.asarray(items)
+    digest = hashlib.sha256()
     if items.dtype.kind == 'U':
-        for name in names_below(items.tolist()): digest.update(_raw(name) + b'\0')
+        for name in names_below(items.tolist()): digest.update(name_bytes(name) + b'\0')
     else:
         digest.update(str(items.shape).encode())
         digest.update(np.ascontiguousarray(items[::max(1, len(items)//64)]).tobytes())
@@ -150,43 +141,50 @@ def fingerprint(
     contents, # for each part: number of items, and a hash of them
 )->dict:      # classes, unit, parts: role → name, items, sha256
     "Which data these are, in plain values."
-    parts = {role: dict(name=name, items=int(number), sha256=sha)
-             for role, name, (number, sha) in zip(ROLES, names, contents)}
+    parts = {}
+    for role, name, (number, sha) in zip(ROLES, names, contents):
+        parts[role] = dict(name=name, items=int(number), sha256=sha)
     return dict(classes=list(task.config.get('label_names', ())), unit=task.unit, parts=parts)
 
 # %% ../../nbs/44_loaders.ipynb #0d11885d
 def _compare_classes(saved, now):
     "Sentences on classes that differ."
     if saved == now: return []
-    if sorted(saved) == sorted(now):
-        i = next(i for i, (a, b) in enumerate(zip(saved, now)) if a != b)
-        return [f"the classes come in another order: number {i} was {saved[i]!r} and is {now[i]!r}"]
     if len(saved) == len(now):
-        i, times = next(i for i, (a, b) in enumerate(zip(saved, now)) if a != b), sum(map(str.__ne__, saved, now))
-        return [f"{times} of {len(now)} classes have other names: number {i} was {saved[i]!r} and is {now[i]!r}"]
-    gone, new = [c for c in saved if c not in now], [c for c in now if c not in saved]
-    said = [f"{len(saved)} classes became {len(now)}"]
-    if gone: said.append(f"gone: {', '.join(map(repr, gone[:5]))}")
-    if new: said.append(f"new: {', '.join(map(repr, new[:5]))}")
-    return ['; '.join(said)]
+        changed = [i for i, name in enumerate(saved) if name != now[i]]
+        first = changed[0]
+        if sorted(saved) == sorted(now): what = "the classes come in another order"
+        else: what = f"{len(changed)} of {len(now)} classes have other names"
+        return [f"{what}: number {first} was {saved[first]!r} and is {now[first]!r}"]
+    what = f"{len(saved)} classes became {len(now)}"
+    gone = [name for name in saved if name not in now]
+    new = [name for name in now if name not in saved]
+    if gone: what += f"; gone: {', '.join(map(repr, gone[:5]))}"
+    if new: what += f"; new: {', '.join(map(repr, new[:5]))}"
+    return [what]
+
+def _compare_parts(role, saved, now, unit):
+    "A sentence on a part that differs; None where it doesn't."
+    if saved is None and now is None: return None
+    if saved is None: return f"there was no {role} part, and there is one"
+    if now is None: return f"there was a {role} part, and there is none"
+    if saved['sha256'] == now['sha256']: return None
+    if saved['items'] != now['items']: return f"the {role} part had {saved['items']} {unit} and has {now['items']}"
+    return f"the {role} part has {now['items']} {unit} as before, but others, or in another order"
 
 def compare_fingerprints(
     saved, # fingerprint that a run began with; None or empty: nothing is known
     now    # fingerprint of the data at hand
 )->list:   # of sentences without a full stop; empty: nothing differs
     "What differs between the data of a run and those at hand, in words."
-    saved, now = saved or {}, now or {}
-    said = _compare_classes(saved['classes'], now['classes']) if 'classes' in saved and 'classes' in now else []
-    if 'parts' not in saved or 'parts' not in now: return said
+    if not saved or not now: return []
+    differences = []
+    if 'classes' in saved and 'classes' in now: differences += _compare_classes(saved['classes'], now['classes'])
+    if 'parts' not in saved or 'parts' not in now: return differences
     for role in ROLES:
-        was, is_now = saved['parts'].get(role), now['parts'].get(role)
-        if was is None and is_now is not None: said.append(f"there was no {role} part, and there is one")
-        elif is_now is None and was is not None: said.append(f"there was a {role} part, and there is none")
-        elif was is None or was['sha256'] == is_now['sha256']: continue
-        elif was['items'] == is_now['items']:
-            said.append(f"the {role} part has {was['items']} {now['unit']} as before, but others, or in another order")
-        else: said.append(f"the {role} part had {was['items']} {now['unit']} and has {is_now['items']}")
-    return said
+        sentence = _compare_parts(role, saved['parts'].get(role), now['parts'].get(role), now['unit'])
+        if sentence is not None: differences.append(sentence)
+    return differences
 
 # %% ../../nbs/44_loaders.ipynb #2c8c14cd
 def holds_files(
@@ -234,19 +232,21 @@ def labelled(
     split_idx=1 # 0: training, which is augmented, 1: not
 )->Labelled:
     "Inputs with labels."
-    vocab, y = [str(v) for v in vocab], _class_numbers(y)
+    vocab = [str(name) for name in vocab]
+    y = _class_numbers(y)
     if len(y) != len(x) or not set(y.tolist()) <= set(range(len(vocab))):
         raise UserError(f"{len(y)} labels {y.unique().tolist()[:20]} for {len(x)} inputs; "
                         f"expected one each, from 0 to {len(vocab) - 1}")
-    pairs = (x, tfm), (TensorCategory(y), Label(vocab, sort=False))
-    tls = [TfmdLists(o, Pipeline(t), split_idx=split_idx, types=[object]) for o, t in pairs]
-    return Labelled(tls=tls, n_inp=1)
+    inputs = TfmdLists(x, Pipeline(tfm), split_idx=split_idx, types=[object])
+    labels = TfmdLists(TensorCategory(y), Pipeline(Label(vocab, sort=False)), split_idx=split_idx, types=[object])
+    return Labelled(tls=[inputs, labels], n_inp=1)
 
 # %% ../../nbs/44_loaders.ipynb #383096ed
-def _floats(o, ndim): # pixels of so many dimensions, or of one less: those have one channel
-    o = np.asarray(o)
-    if o.dtype.kind not in 'biuf': raise UserError(f"pixels are {o.dtype}; expected real numbers")
-    x = torch.as_tensor(o, dtype=torch.float32)
+def _floats(pixels, ndim):
+    "Pixels of so many dimensions, or of one less: those have one channel"
+    pixels = np.asarray(pixels)
+    if pixels.dtype.kind not in 'biuf': raise UserError(f"pixels are {pixels.dtype}; expected real numbers")
+    x = torch.as_tensor(pixels, dtype=torch.float32)
     return x.unsqueeze(-3) if x.ndim == ndim - 1 else x
 
 class Pixels(Transform):
@@ -255,11 +255,14 @@ class Pixels(Transform):
     def __init__(self,
         kind, # TensorImage, or TensorImageBW for one channel
         shape # channels, height, width
-    ): self.kind, self.shape = kind, tuple(shape)
+    ):
+        self.kind = kind
+        self.shape = tuple(shape)
+
     def encodes(self, o): # pixels `c h w` or `h w`
         x = _floats(o, 3)
-        if x.shape != self.shape: raise UserError(f"an image of shape {list(x.shape)}; expected {list(self.shape)}")
-        return self.kind(x)
+        if x.shape == self.shape: return self.kind(x)
+        raise UserError(f"an image of shape {list(x.shape)}; expected {list(self.shape)}")
 
 def pixel_set(
     x,          # pictures `n c h w` (or `n h w`: one channel), floats, usually in [0, 1]
@@ -275,13 +278,16 @@ def pixel_set(
 
 # %% ../../nbs/44_loaders.ipynb #1ed13ab7
 class BatchDL(TfmdDL):
-    "fastai's loader, with whole batches of tensors, and with `dataset.repeats` copies of an item in training."
+    "fastai's loader, with whole batches of tensors, and in training with `dataset.repeats` copies of an item."
     def create_batches(self,
         samps # numbers of the epoch's items, in order
     ):
         "Batches of the items at `samps`."
-        if not isinstance(self.dataset.tls[0].items, Tensor): return super().create_batches(samps)
-        return (tuple(tl.items[i] for tl in self.dataset.tls) for i in chunked(samps, self.bs, self.drop_last))
+        tensors = [tl.items for tl in self.dataset.tls]
+        if not isinstance(tensors[0], Tensor): yield from super().create_batches(samps)
+        else:
+            for numbers in chunked(samps, self.bs, self.drop_last): yield tuple(t[numbers] for t in tensors)
+
     def shuffle_fn(self,
         idxs # numbers of all items
     )->list:
@@ -291,23 +297,29 @@ class BatchDL(TfmdDL):
 
 class Loaders(DataLoaders):
     "Training and validation loader, a test loader where there is one, and their task."
-    task, name, parts = None, '', () # under which recipes are looked up; what is trained, validated and tested on
+    task = None # a Task
+    name = ''   # under which recipes are looked up
+    parts = ()  # names of what is trained, validated and tested on
+
     @property
     def test(self): return self.loaders[2] if len(self.loaders) > 2 else None
+
     def new_empty(self):
         "The same loaders without data."
         res = super().new_empty()
         res.__dict__ = self.__dict__ | dict(loaders=res.loaders)
         return res
+
     def test_dl(self,
         test_items,        # inputs, or items of these loaders
         rm_type_tfms=None, # of fastai's
-        with_labels=False, # are they pairs of input and label (or mask), or files whose labels `with_targets` finds?
+        with_labels=False, # are they pairs of input and target, or files whose targets `with_targets` finds?
         **kwargs           # of the loader: bs, num_workers
     ):                     # a loader
         "A loader of other items, treated as those for validation are."
         if not isinstance(self.valid_ds, Datasets):
-            raise ValueError(f"{self.task.unit} can't be tested or predicted one by one; make loaders of what is new")
+            raise ValueError(f"{self.task.unit} can't be tested or predicted one by one; "
+                             "make loaders of what is new")
         if not with_labels:
             inputs = [o[0] if isinstance(o, tuple) else o for o in test_items]
             return super().test_dl(inputs, rm_type_tfms, **kwargs)
@@ -324,7 +336,8 @@ def with_targets(
     known = {}
     for dl in dls.loaders:
         files, targets = (tl.items for tl in dl.dataset.tls[:2])
-        if holds_files(files): known |= zip(map(str, files), targets)
+        if not holds_files(files): continue
+        for file, target in zip(files, targets): known[str(file)] = target
     vocab = dls.vocab if isinstance(dls.valid_ds, Labelled) else () # a mask lies in no folder of a class
     return [_with_target(item, known, vocab) for item in items]
 
@@ -335,9 +348,15 @@ def _with_target(item, known, vocab):
     if str(item) in known: return item, known[str(item)]
     for folder in Path(item).parents:
         if folder.name in vocab: return item, folder.name
-    raise ValueError(f"{str(item)!r} has no label; expected a pair of file and label, or a folder named as a class")
+    raise ValueError(f"{str(item)!r} has no label; "
+                     "expected a pair of file and label, or a folder named as a class")
 
 # %% ../../nbs/44_loaders.ipynb #b755d209
+def _show_table(rows, columns):
+    "Show samples, a row for each"
+    texts = [list(map(str, row)) for row in rows]
+    display_df(pd.DataFrame(texts, columns=columns))
+
 class TableDL(TfmdDL):
     "fastai's loader, of samples that are shown in the rows of a table."
     def show_batch(self,
@@ -349,7 +368,8 @@ class TableDL(TfmdDL):
         "Show inputs and targets."
         shown = super().show_batch(b, max_n=max_n, show=False, **kwargs)
         if not show: return shown
-        display_df(pd.DataFrame([[str(o) for o in row] for row in shown[2]], columns=['input', 'target']))
+        _, _, samples = shown
+        _show_table(samples, ['input', 'target'])
 
     def show_results(self,
         b,        # a batch
@@ -361,8 +381,9 @@ class TableDL(TfmdDL):
         "Show inputs, targets and predictions."
         shown = super().show_results(b, out, max_n=max_n, show=False, **kwargs)
         if not show: return shown
-        rows = [[str(o) for o in (*sample, *said)] for sample, said in zip(*shown[2:])]
-        display_df(pd.DataFrame(rows, columns=['input', 'target', 'predicted']))
+        _, _, samples, predictions = shown
+        rows = [(*sample, *predicted) for sample, predicted in zip(samples, predictions)]
+        _show_table(rows, ['input', 'target', 'predicted'])
 
 # %% ../../nbs/44_loaders.ipynb #faf99ec4
 MOST_WORKERS = max(64, num_cpus()) # more would only wait for each other, or bring the machine down
@@ -371,6 +392,19 @@ def share_of_cores()->int:
     "Cores for each of the processes on this machine, 1 to 16."
     processes = int(os.environ.get('LOCAL_WORLD_SIZE') or num_distrib() or 1)
     return min(max(num_cpus()//processes, 1), 16)
+
+def _check_sets(sets, names, bs, unit):
+    "`UserError` for a part without items, and for a batch larger than the training part"
+    if bs > len(sets[0]):
+        raise UserError(f"bs={bs} is more than the {len(sets[0])} training {unit}; choose less by --bs (bs)")
+    for name, items in zip(names, sets):
+        if not len(items): raise UserError(f"the part {name!r} has no {unit}; expected one at least")
+
+def _device_of(name):
+    "A torch device by its name; None: the GPU if there is one"
+    try: return torch.device(name or default_device())
+    except RuntimeError:
+        raise UserError(f"device={name!r}; expected such as cpu, cuda, cuda:1 or mps") from None
 
 def as_loaders(
     sets,        # data sets for training, validation, and perhaps test
@@ -392,39 +426,18 @@ def as_loaders(
     check_value('bs', bs, int_range())
     check_value('val_bs', val_bs, int_range())
     check_value('num_workers', num_workers, int_range(0, MOST_WORKERS))
-    if bs > len(sets[0]):
-        raise UserError(f"bs={bs} is more than the {len(sets[0])} training {task.unit}; choose less by --bs (bs)")
-    empty = [name for name, o in zip(attrs.get('parts') or ROLES, sets) if not len(o)]
-    if empty: raise UserError(f"the part {empty[0]!r} has no {task.unit}; expected one at least")
-    try: device = torch.device(device or default_device())
-    except RuntimeError: raise UserError(f"device={device!r}; expected such as cpu, cuda, cuda:1 or mps") from None
-    make = partial(make, num_workers=num_workers, after_batch=after_batch,
-                   pin_memory=num_workers != 0 and device.type == 'cuda')
-    train = make(sets[0], bs=bs, shuffle=True, drop_last=True)
+    names = attrs.get('parts') or ROLES
+    _check_sets(sets, names, bs, task.unit)
+    device = _device_of(device)
+    pin_memory = num_workers != 0 and device.type == 'cuda'
+    shared = dict(num_workers=num_workers, after_batch=after_batch, pin_memory=pin_memory)
+    train = make(sets[0], bs=bs, shuffle=True, drop_last=True, **shared)
     if seed is not None: train.rng = random.Random(int(seed))
-    res = Loaders(train, *(make(o, bs=val_bs) for o in sets[1:]), device=device)
-    task = replace(task, fingerprint=fingerprint(task, attrs.get('parts') or ROLES, contents))
-    vars(res).update(attrs, task=task)
-    return res
-
-# %% ../../nbs/44_loaders.ipynb #9ab6033a
-def say(
-    text # one line
-):
-    "Print, in the first process."
-    if rank_distrib(): return
-    encoding = getattr(sys.stdout, 'encoding', None) or 'utf-8'     # a console that lacks a letter ends no work
-    print(text.encode(encoding, 'backslashreplace').decode(encoding), flush=True)
-
-def in_words(
-    left_out, # why → names
-)->str:       # '' where there is nothing
-    "What was left out, and why, with the first names."
-    said = []
-    for why, names in left_out.items():
-        more = ', …' if len(names) > 2 else ''
-        said.append(f"{len(names)} {why} ({', '.join(map(repr, names[:2]))}{more})")
-    return f"; left out: {', '.join(said)}" if said else ''
+    others = [make(items, bs=val_bs, **shared) for items in sets[1:]]
+    dls = Loaders(train, *others, device=device)
+    dls.task = replace(task, fingerprint=fingerprint(task, names, contents))
+    for name, value in attrs.items(): setattr(dls, name, value)
+    return dls
 
 # %% ../../nbs/44_loaders.ipynb #11c5f524
 def array_dls(
@@ -443,13 +456,15 @@ def array_dls(
     require(np.min(std) > 0, 'std', std, "a positive number, or one per channel")
     require(np.isfinite(mean).all(), 'mean', mean, "a finite number, or one per channel")
     parts = list(parts)
-    require(len(parts) in (2, 3), 'number of parts', len(parts), "two or three: training, validation and perhaps test")
+    expected = "two or three: training, validation and perhaps test"
+    require(len(parts) in (2, 3), 'number of parts', len(parts), expected)
     sets = [pixel_set(x, y, vocab, i > 0) for i, (x, y) in enumerate(parts)]
     shapes = [tuple(o.tls[0].items.shape[1:]) for o in sets]
     require(len(set(shapes)) == 1, 'shapes of images', shapes, "one shape in all parts")
     chans, *size = shapes[0]
-    for name, numbers in (('mean', mean), ('std', std)):
-        require(np.size(numbers) in (1, chans), name, numbers, f"a number, or one for each of {chans} channels")
+    expected = f"a number, or one for each of {chans} channels"
+    require(np.size(mean) in (1, chans), 'mean', mean, expected)
+    require(np.size(std) in (1, chans), 'std', std, expected)
     task = picture_task(vocab, chans, size, mean=np.ravel(mean).tolist(), std=np.ravel(std).tolist())
     batch_tfms = [*batch_tfms, Normalize.from_stats(mean, std, cuda=False)]
     contents = [(len(o), content_hash(o.tls[0].items, o.tls[1].items)) for o in sets]
@@ -461,35 +476,43 @@ def stratified_split(
     *sizes, # of each class, for the parts that are not trained on: a number, or a share below 1
 )->tuple:   # indices to train on, and of each further part, each sorted
     "Split indices so that every class has its share in every part."
-    y, rng, found = np.asarray(y), np.random.RandomState(0), []
+    y = np.asarray(y)
+    rng = np.random.RandomState(0)
+    of_classes = []
     for c in np.unique(y):
-        idx = rng.permutation(np.flatnonzero(y == c))
-        n = [s if s >= 1 else min(max(round(s*len(idx)), 1), len(idx) - 1) for s in sizes]
-        found.append(np.split(idx, len(idx) - np.cumsum(n[::-1])[::-1]))
-    parts = tuple(np.sort(np.concatenate(p)) for p in zip(*found))
-    if not all(map(len, parts)): raise UserError("too few members of every class; expected at least two of a class")
-    return parts
+        members = rng.permutation(np.flatnonzero(y == c))
+        counts = [_count(size, len(members)) for size in sizes]
+        starts = len(members) - np.cumsum(counts[::-1])[::-1]      # of the further parts, which come last
+        of_classes.append(np.split(members, starts))
+    parts = tuple(np.sort(np.concatenate(part)) for part in zip(*of_classes))
+    if all(map(len, parts)): return parts
+    raise UserError("too few members of every class; expected at least two of a class")
 
-# %% ../../nbs/44_loaders.ipynb #306b47f4
-def split_by_name(
-    names,  # of the items, see `names_below`
-    y,      # their labels `n`
-    share   # to hold out, in (0, 1)
-)->tuple:   # indices to train on and to hold out
-    "Split indices by a hash of each item's name."
-    hashes = [hashlib.sha256(_raw(name)).digest() for name in names]
-    place, y = np.array([int.from_bytes(h[:8], 'big')/2**64 for h in hashes]), np.asarray(y)
-    held = place < share
-    for c in np.unique(y):
-        members = np.flatnonzero(y == c)
-        members = members[np.argsort(place[members], kind='stable')]
-        held[members[0]] = True
-        held[members[-1]] = False
-    if not held.any(): raise UserError("too few members of every class; expected at least two of a class")
-    return np.flatnonzero(~held), np.flatnonzero(held)
+def _count(size, members):
+    "How many of the members a size means: a number, or a share of which one at least is held out and one isn't"
+    if size >= 1: return size
+    return min(max(round(size*members), 1), members - 1)
 
 # %% ../../nbs/44_loaders.ipynb #7dd60835
-DATASETS = {} # name → `make`, the function from options to DataLoaders, and what is said of it
+@dataclass(frozen=True)
+class DatasetSpec:
+    "A row of the table of data sets."
+    make:Callable             # function of the options to DataLoaders
+    title:str                 # what it is
+    images:str                # how many, training → test
+    classes:int|None=None     # how many; None: as many as there are
+    size:int=224              # side of the pictures, or symbols of a sequence
+    format:str=''             # in which form it comes, and on which terms
+    url:str=''                # where it is published
+    task:Callable|None=None   # function of the options to their `Task`, where that is known before the data
+    arch:str='wb_tost_small_patch16_224' # model that is trained on it unless another is named
+
+    @property
+    def options(self):
+        "Names of the options that the data set takes."
+        return tuple(signature(self.make).parameters)
+
+DATASETS = {} # name → DatasetSpec
 
 def dataset(
     name,        # under which it can be had
@@ -497,13 +520,10 @@ def dataset(
     images,      # how many, training → test
     classes=None,# how many; None: as many as there are
     size=224,    # side of the pictures, or symbols of a sequence
-    format='',   # in which form it comes, and on which terms
-    url='',      # where it is published
-    task=None    # function of the options to their `Task`, where it is known before the data are made
+    **kwargs     # further fields of a DatasetSpec: format, url, task, arch
 ):               # a decorator
     "Put a function that makes loaders into the table."
-    row = partial(SimpleNamespace, title=title, images=images, classes=classes, size=size, format=format, url=url, task=task)
     def add(make):
-        DATASETS[name] = row(make=make, options=tuple(signature(make).parameters))
+        DATASETS[name] = DatasetSpec(make, title, images, classes, size, **kwargs)
         return make
     return add

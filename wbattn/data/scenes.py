@@ -22,7 +22,8 @@ from ..checks import check_types, check_value, choice_of, int_range, require
 from .loaders import Loaders, Task, array_dls, dataset, mask_task, picture_task, stratified_split
 
 # %% ../../nbs/46_scenes.ipynb #4d023d45
-DIGITS_MEAN, DIGITS_STD = 0.3053, 0.3761 # of the training part, over all pixels
+DIGITS_MEAN = 0.3053 # of the training part, over all pixels
+DIGITS_STD = 0.3761
 
 def digits_arrays()->tuple: # three pairs (images `n 8 8` in [0, 1], labels `n`): training, validation, test
     "scikit-learn's digits in their three parts."
@@ -73,8 +74,9 @@ def affine_tfm(
     return TrainAffine(fs, pad_mode=PadMode.Zeros, align_corners=False)
 
 # %% ../../nbs/46_scenes.ipynb #b27991cc
-@dataset('digits', title="scikit-learn's handwritten digits", images='1,257 + 180 → 360', classes=10, size=8,
-         format='comes with scikit-learn', url='https://scikit-learn.org/stable/datasets/toy_dataset.html')
+@dataset('digits', "scikit-learn's handwritten digits", '1,257 + 180 → 360', 10, 8,
+         format='comes with scikit-learn', url='https://scikit-learn.org/stable/datasets/toy_dataset.html',
+         arch='wb_eca_digits_patch2_8')
 @delegates(affine_tfm)
 def digits_dls(
     bs:int=64,     # training batch size
@@ -102,7 +104,8 @@ def _photographs():
 def _background(rng, low, high):
     "A pale crop of a photograph `h w 3`, in [¼, ¾]"
     photo = _photographs()[rng.randint(2)]
-    y, x = rng.randint(len(photo) - SIDE + 1), rng.randint(low, high - SIDE + 1)
+    y = rng.randint(len(photo) - SIDE + 1)
+    x = rng.randint(low, high - SIDE + 1)
     crop = .25 + photo[y:y + SIDE, x:x + SIDE]/np.float32(510)
     return crop[:, ::-1] if rng.rand() < .5 else crop
 
@@ -121,8 +124,9 @@ def _cover(rng, scan, s, warp):
     "A scan `8 8`, enlarged to `s s`; with warp through a random affine map near the identity"
     scan = torch.from_numpy(scan)[None, None]
     if not warp: return F.interpolate(scan, s, mode='bilinear', align_corners=False)[0, 0].numpy()
-    near = torch.eye(2, 3) + torch.from_numpy(rng.uniform(-warp, warp, (2, 3)).astype(np.float32))
-    grid = F.affine_grid(near[None], (1, 1, s, s), align_corners=False)
+    change = torch.from_numpy(rng.uniform(-warp, warp, (2, 3)).astype(np.float32))
+    affine = torch.eye(2, 3) + change
+    grid = F.affine_grid(affine[None], (1, 1, s, s), align_corners=False)
     return F.grid_sample(scan, grid, align_corners=False)[0, 0].numpy()
 
 def _draw(rng, image, mask, scan, label, box, warp):
@@ -138,7 +142,8 @@ def _draw(rng, image, mask, scan, label, box, warp):
 # %% ../../nbs/46_scenes.ipynb #a3abc117
 def _scene(rng, columns, scans, labels, largest, warp):
     "Image `3 h w`, class of the largest digit, mask `h w`"
-    image, mask = _background(rng, *columns).copy(), np.zeros((SIDE, SIDE), np.uint8)
+    image = _background(rng, *columns).copy()
+    mask = np.zeros((SIDE, SIDE), np.uint8)
     boxes = _boxes(rng, rng.randint(1, 4))
     which = [rng.choice(np.flatnonzero(labels == largest)), *rng.randint(len(labels), size=len(boxes) - 1)]
     for j, box in zip(which, boxes): _draw(rng, image, mask, scans[j], labels[j], box, warp)
@@ -157,7 +162,7 @@ def scenes(
     part:str='train', # 'train', 'valid' or 'test': of the scans and of the photographs' columns
     n:int=6000,       # how many
     seed:int=0,       # which
-    warp:float=0.,    # how much digits are turned, sheared, scaled and shifted, in [0, 0.5]; 0.15: up to about 9°
+    warp:float=0.,    # how much digits are turned, sheared and scaled, in [0, 0.5]; 0.15: up to about 9°
 )->Scenes:
     "The first n scenes of a part; each depends on seed, part and its number."
     check_types(scenes, dict(part=part, n=n, seed=seed, warp=warp))
@@ -165,13 +170,18 @@ def scenes(
     check_value('n', n, int_range())
     check_value('seed', seed, int_range(0, 2**32 - 1))
     require(0 <= warp <= .5, 'warp', warp, 'a number from 0 to 0.5')
-    k = list(COLUMNS).index(part)
-    scans = digits_arrays()[k]
-    made = [_scene(np.random.RandomState([seed, k, i]), COLUMNS[part], *scans, i % 10, warp) for i in range(n)]
-    return Scenes(*(np.stack(o) for o in zip(*made)))
+    number = list(COLUMNS).index(part)
+    scans, scan_labels = digits_arrays()[number]
+    made = []
+    for i in range(n):
+        rng = np.random.RandomState([seed, number, i])
+        made.append(_scene(rng, COLUMNS[part], scans, scan_labels, i % 10, warp))
+    images, labels, masks = map(np.stack, zip(*made))
+    return Scenes(images, labels, masks)
 
 # %% ../../nbs/46_scenes.ipynb #bab0c4a3
-SCENES_MEAN, SCENES_STD = (0.47, 0.46, 0.44), (0.18, 0.145, 0.155) # about those of the training part
+SCENES_MEAN = (0.47, 0.46, 0.44) # about that of the training part
+SCENES_STD = (0.18, 0.145, 0.155)
 
 def scenes_task(
     masks=False, # as in scenes_dls
@@ -182,9 +192,10 @@ def scenes_task(
     if masks == 'only': return mask_task(['ground', *range(10)], (SIDE, SIDE), **stats)
     return picture_task(range(10), 3, (SIDE, SIDE), **stats)
 
-@dataset('scenes', title='Scenes: digits on photographs, made here', images='as many as asked for', classes=10, size=64,
-         format='made of what comes with scikit-learn', url='https://scikit-learn.org/stable/datasets/toy_dataset.html',
-         task=scenes_task)
+@dataset('scenes', 'Scenes: digits on photographs, made here', 'as many as asked for', 10, 64,
+         format='made of what comes with scikit-learn',
+         url='https://scikit-learn.org/stable/datasets/toy_dataset.html',
+         task=scenes_task, arch='wb_tost_scenes_patch4_64')
 def scenes_dls(
     bs:int=64,       # training batch size
     seed:int|None=None, # of the order of the batches; None: drawn from Python's generator
@@ -193,8 +204,8 @@ def scenes_dls(
     n:int=6000,      # training scenes
     held:int|None=None, # validation scenes, and as many test scenes; None: a sixth of n
     data_seed:int=0, # which scenes
-    masks:bool|Literal['only']=False, # True: training batches have masks `b 64 64`, too; 'only': all have them, and no labels
-    warp:float=0.,   # how much the digits of training scenes are turned, sheared, scaled and shifted, in [0, 0.5]
+    masks:bool|Literal['only']=False, # True: training batches have masks `b 64 64`, too; 'only': instead of labels
+    warp:float=0.,   # how much the digits of training scenes are turned, sheared and scaled, in [0, 0.5]
 )->Loaders:          # training, validation and test scenes `3 64 64`
     "Scenes of digits on photographs: which digit is the largest?"
     check_types(scenes_dls, dict(n=n, held=held, data_seed=data_seed, masks=masks, warp=warp))
@@ -202,7 +213,8 @@ def scenes_dls(
     check_value('held', held, int_range())
     parts = [scenes('train', n, data_seed, warp), *(scenes(p, held, data_seed) for p in ('valid', 'test'))]
     pairs = [(s.images.astype(np.float32)/255, s.labels) for s in parts]
-    dls = array_dls(pairs, range(10), bs, val_bs, (), SCENES_MEAN, SCENES_STD, seed=seed, device=device, name='scenes')
+    dls = array_dls(pairs, range(10), bs, val_bs, mean=SCENES_MEAN, std=SCENES_STD, seed=seed, device=device,
+                    name='scenes')
     shown = [TfmdLists(TensorMask(s.masks), Pipeline()) for s in parts]
     if masks is True: dls.train_ds.tls.append(shown[0])
     if masks != 'only': return dls
@@ -212,9 +224,11 @@ def scenes_dls(
         dl.dataset.vocab = CategoryMap(task.config['label_names'], sort=False)
         dl.after_batch.add(IntToFloatTensor(div=1.))     # masks are kept as bytes
     same_scenes = dls.task.fingerprint | dict(classes=task.config['label_names'])
-    dls.name, dls.task = 'scenes_masks', replace(task, fingerprint=same_scenes)
+    dls.name = 'scenes_masks'
+    dls.task = replace(task, fingerprint=same_scenes)
     return dls
 
-_ = dataset('scenes_masks', title='The masks of these scenes', images='as many as asked for', classes=11, size=64,
-            format='made of what comes with scikit-learn', task=partial(scenes_task, masks='only'))(
-            partial(scenes_dls, masks='only'))
+_add_masks = dataset('scenes_masks', 'The masks of these scenes', 'as many as asked for', 11, 64,
+                     format='made of what comes with scikit-learn', task=partial(scenes_task, masks='only'),
+                     arch='wb_tost_scenes_patch4_64')
+_add_masks(partial(scenes_dls, masks='only'))

@@ -36,22 +36,31 @@ class Symbols(Transform):
         documents, # sequences to a label
         symbols,   # ids there are
         max_len    # longest sequence a model sees
-    ): self.documents, self.symbols, self.max_len = documents, symbols, max_len
+    ):
+        self.documents = documents
+        self.symbols = symbols
+        self.max_len = max_len
+
     def encodes(self, o): # a list of sequences, or one where there is one to a label
         rows = [o] if self.documents == 1 and not isinstance(o, list) else list(o)
         if len(rows) != self.documents:
             raise ValueError(f"{len(rows)} sequences; expected {self.documents} to a label")
         return [row[:self.max_len] for row in rows]
     def decodes(self, o): # ids `n`, or `documents n`, filled up with zeros
-        rows = [row[row > 0] for row in o.view(self.documents, -1)]
-        if self.symbols != 257: return TitledStr(' | '.join(' '.join(map(str, row.tolist())) for row in rows))
-        return TitledStr(' | '.join(bytes((row - 1).tolist()).decode(errors='replace') for row in rows))
+        texts = [self._as_text(row[row > 0]) for row in o.view(self.documents, -1)]
+        return TitledStr(' | '.join(texts))
+
+    def _as_text(self, ids):
+        "Bytes as what they spell, other symbols as numbers"
+        if self.symbols == 257: return bytes((ids - 1).tolist()).decode(errors='replace')
+        return ' '.join(map(str, ids.tolist()))
 
 # %% ../../nbs/48_sequences.ipynb #abbb5105
 def _cut(part, rows, max_len):
     "The sequences of a part, cut at their ends; an empty one, or one of other than whole numbers, is named"
     for i, row in enumerate(rows):
-        if not len(row): raise UserError(f"sequence {i} of the {part} part is empty; expected one symbol at least")
+        if not len(row):
+            raise UserError(f"sequence {i} of the {part} part is empty; expected one symbol at least")
         if np.asarray(row).dtype.kind not in 'iu':
             raise UserError(f"sequence {i} of the {part} part is {row.dtype}; expected whole numbers")
     return [row[:max_len] for row in rows]
@@ -80,20 +89,26 @@ def sequence_dls(
     check_types(sequence_dls, dict(max_len=max_len))
     check_value('max_len', max_len, int_range())
     parts = {k: (_cut(k, rows, max_len), y) for k, (rows, y) in parts.items()}
-    flat = np.concatenate([o for rows, _ in parts.values() for o in rows])
-    least, most = int(flat.min()), int(flat.max())
-    require(0 < least and most < symbols, name, f'symbols {least} to {most}', f"1 to {symbols - 1} (0 is padding)")
+    flat = np.concatenate([np.concatenate(rows) for rows, _ in parts.values()])
+    least = int(flat.min())
+    most = int(flat.max())
+    expected = f"1 to {symbols - 1} (0 is padding)"
+    require(0 < least and most < symbols, name, f'symbols {least} to {most}', expected)
     record = dict(data=name, **drawn, sha256=hashlib.sha256(flat).hexdigest())
     contents = [(len(y), _rows_hash(rows, y)) for rows, y in parts.values()]
     tfm = Symbols(documents, symbols, max_len)
-    sets = [labelled(np.fromiter(chunked(rows, documents), object), tfm, y, vocab) for rows, y in parts.values()]
-    args = dict(num_classes=len(vocab), vocab_size=symbols, max_len=max_len, documents=documents)
-    task = Task('sequences', 'sequences', args, ('accuracy',), dict(label_names=list(map(str, vocab))))
+    sets = []
+    for rows, y in parts.values():
+        items = np.fromiter(chunked(rows, documents), object)
+        sets.append(labelled(items, tfm, y, vocab))
+    model_args = dict(num_classes=len(vocab), vocab_size=symbols, max_len=max_len, documents=documents)
+    task = Task('sequences', 'sequences', model_args, ('accuracy',), dict(label_names=list(map(str, vocab))))
     make = partial(TableDL, create_batch=padded, retain=noop) # retain: a batch has other types than an item
-    return as_loaders(sets, task, bs, val_bs, seed, device, make, contents=contents, name=name, parts=tuple(parts),
-                      record=record)
+    return as_loaders(sets, task, bs=bs, val_bs=val_bs, seed=seed, device=device, make=make, contents=contents,
+                      name=name, parts=tuple(parts), record=record)
 
-sequence_options = delegates(sequence_dls, but=['name', 'parts', 'vocab', 'max_len', 'documents', 'symbols', 'drawn'])
+_of_the_data = ['name', 'parts', 'vocab', 'max_len', 'documents', 'symbols', 'drawn']
+sequence_options = delegates(sequence_dls, but=_of_the_data)
 
 # %% ../../nbs/48_sequences.ipynb #48ccut02
 def draw_parts(
@@ -103,6 +118,7 @@ def draw_parts(
     "Consecutive parts of a stream of sequences."
     stream = chain.from_iterable(zip(*draw(number)[:2]) for number in count())
     return {k: tuple(zip(*islice(stream, n))) for k, n in zip(('train', 'valid', 'test'), sizes)}
+
 def _check_sizes(sizes, data_seed):
     "Parts of one sequence at least, and a seed that numpy takes"
     for name, size in sizes.items(): check_value(name, size, int_range())
@@ -120,8 +136,8 @@ def byte_rows(
         rows.append(np.frombuffer(text, np.uint8).astype(np.uint16) + 1)
     return rows
 
-@dataset('imdb', "IMDB's reviews, byte by byte", '25,000 → 25,000', 2, 4096, 'a file a review',
-         'https://ai.stanford.edu/~amaas/data/sentiment/')
+@dataset('imdb', "IMDB's reviews, byte by byte", '25,000 → 25,000', 2, 4096, format='a file a review',
+         url='https://ai.stanford.edu/~amaas/data/sentiment/', arch='wb_lra_text')
 @sequence_options
 def imdb_dls(
     data_dir:Path='data', # folder that holds `aclImdb`
@@ -130,13 +146,15 @@ def imdb_dls(
 )->Loaders:          # batches (ids `b n`, labels `b`); 257 symbols, 2 classes
     "IMDB's reviews, byte by byte (the arena's Text)."
     from sklearn.datasets import load_files
-    names, parts = ['neg', 'pos'], {}
-    for k in ('train', 'test'):
-        folder = Path(data_dir)/'aclImdb'/k
+    names = ['neg', 'pos']
+    parts = {}
+    for part in ('train', 'test'):
+        folder = Path(data_dir)/'aclImdb'/part
         if not folder.is_dir():
-            raise FileNotFoundError(f"no imdb here: {str(folder)!r} doesn't exist; unpack aclImdb_v1.tar.gz in {str(data_dir)!r}")
+            raise FileNotFoundError(f"no imdb here: {str(folder)!r} doesn't exist; "
+                                    f"unpack aclImdb_v1.tar.gz in {str(data_dir)!r}")
         found = load_files(folder, categories=names, shuffle=False)
-        parts[k] = byte_rows(found.data), found.target
+        parts[part] = byte_rows(found.data), found.target
     return sequence_dls('imdb', parts, names, max_len, **kwargs)
 
 # %% ../../nbs/48_sequences.ipynb #9aa3d6d8
@@ -147,23 +165,34 @@ def grow(
     max_args=10,  # arguments of an operator, 2 to this
     least=501,    # symbols
     most=1999,    # symbols
-)->tuple:         # trees that are kept; for each level an iterator over (arguments, symbol) of their nodes, in order
+)->tuple:         # trees that are kept; for each level an iterator over (arguments, symbol) of their nodes
     "Random trees, level by level."
-    tree, length, levels = np.arange(n), np.zeros(n, int), []
+    tree = np.arange(n)        # to which each node of the level belongs
+    length = np.zeros(n, int)  # symbols of each tree so far
+    levels = []
     for depth in range(1, max_depth + 1):
         m = len(tree)
         operator = (rng.random(m) < 0.25) & (depth < max_depth)
         args = operator*rng.integers(2, max_args + 1, m)
-        levels.append((tree, args, np.where(operator, 11 + rng.integers(0, 4, m), 1 + rng.integers(0, 10, m))))
+        operators = 11 + rng.integers(0, 4, m)
+        digits = 1 + rng.integers(0, 10, m)
+        levels.append((tree, args, np.where(operator, operators, digits)))
         length += np.bincount(tree, 1 + operator, n).astype(int)
         grows = args*(length[tree] + args <= most)
         length[tree[grows < args]] = most + 1
         tree = np.repeat(tree, grows)
     kept = (length >= least) & (length <= most)
-    return kept.sum(), [zip(args[kept[tree]].tolist(), ids[kept[tree]].tolist()) for tree, args, ids in levels]
+    nodes = []
+    for tree, args, symbols in levels:
+        of_kept = kept[tree]
+        nodes.append(zip(args[of_kept].tolist(), symbols[of_kept].tolist()))
+    return kept.sum(), nodes
 
 # %% ../../nbs/48_sequences.ipynb #23600414
-OPERATORS = {'[MIN': min, '[MAX': max, '[MED': lambda v: int(statistics.median(v)), '[SM': lambda v: sum(v) % 10}
+def _median(values): return int(statistics.median(values))
+def _sum_modulo_ten(values): return sum(values) % 10
+
+OPERATORS = {'[MIN': min, '[MAX': max, '[MED': _median, '[SM': _sum_modulo_ten}
 SYMBOLS = ['', *map(str, range(10)), *OPERATORS, ']'] # by id; 0 is padding
 
 def _write(levels, depth, out):
@@ -188,8 +217,9 @@ def draw_formulas(
     return [np.array(o, np.uint8) for o in rows], values
 
 # %% ../../nbs/48_sequences.ipynb #48clist2
-@dataset('listops', 'ListOps of the Long Range Arena', '96,000 + 2,000 → 2,000', 10, 2000, 'drawn by its description',
-         'https://github.com/google-research/long-range-arena')
+@dataset('listops', 'ListOps of the Long Range Arena', '96,000 + 2,000 → 2,000', 10, 2000,
+         format='drawn by its description', url='https://github.com/google-research/long-range-arena',
+         arch='wb_lra_listops')
 @sequence_options
 def listops_dls(
     n_train:int=96_000, # formulas to train on
@@ -212,7 +242,8 @@ def listops_dls(
         drawn | dict(data_seed=data_seed), **kwargs)
 
 # %% ../../nbs/48_sequences.ipynb #c6bff91d
-STEP, MIDDLE = 3., 16 + 16j # from the middle of a dash to that of the next; middle of a picture of 32 pixels
+STEP = 3.         # from the middle of a dash to that of the next
+MIDDLE = 16 + 16j # of a picture of 32 pixels
 
 def _near_border(z, margin):
     "Is a place less than so many pixels from the border, or outside?"
@@ -220,14 +251,16 @@ def _near_border(z, margin):
 
 def _walk(rng, n, dashes):
     "Winding paths `2 n dashes`: middles of the dashes, and directions as numbers of length 1."
-    along, drawn = np.exp(2j*np.pi*rng.random(n)), []
+    drawn = []
+    along = np.exp(2j*np.pi*rng.random(n))
     at = MIDDLE + rng.uniform(-13, 13, (n, 2)) @ [1, 1j]
     for _ in range(dashes):
         drawn.append([at, along])
         inward = np.angle((MIDDLE - at)/along).clip(-0.7, 0.7)
         turn = rng.normal(0, 0.35, n) + inward*_near_border(at + 2*STEP*along, 2)
         new = along*np.exp(1j*turn)
-        at, along = at + STEP/2*(along + new), new
+        at = at + STEP/2*(along + new)
+        along = new
     return np.stack(drawn, -1)
 
 # %% ../../nbs/48_sequences.ipynb #48cfits2
@@ -239,10 +272,11 @@ def _fits(path, taken):
     return ~_near_border(path, 1.5).any(1) & (others > 2) & (own > STEP)
 
 def _draw_paths(rng, n):
-    "Two long paths, then the short ones, of at most n pictures: middles and directions of the dashes `2 n all`"
+    "Two long paths, then the short ones, of at most n pictures: middles and directions of dashes `2 n all`"
     paths = np.zeros((2, n, 0), complex)
-    for dashes in [14]*2 + [4]*5:
-        new, missing = np.zeros((2, paths.shape[1], dashes), complex), np.arange(paths.shape[1])
+    for dashes in (14, 14, 4, 4, 4, 4, 4):
+        new = np.zeros((2, paths.shape[1], dashes), complex)
+        missing = np.arange(paths.shape[1])
         for _ in range(40):
             path = _walk(rng, len(missing), dashes)
             good = _fits(path[0], paths[0, missing])
@@ -256,20 +290,23 @@ def _place_circles(rng, paths):
     "Middles of circles on the ends of long paths `n 2`, and whether they are on one `n`"
     at, along = paths[..., [0, 14, 13, 27]]                # first and last dashes of the long paths
     begin, end = np.split(at + [-1, -1, 1, 1]*along, 2, 1) # picture, path
-    i, (path, joined) = np.arange(len(at)), rng.integers(0, 2, (2, len(at)))
+    i = np.arange(len(at))
+    path, joined = rng.integers(0, 2, (2, len(at)))
     return np.stack([begin[i, path], end[i, path ^ joined ^ 1]], 1), joined
 
 def _matched(rng, distance, label):
     "Numbers of items, in random order: as many of either label in each quarter of a pixel"
     items = pd.DataFrame(dict(bin=distance//0.25, label=label)).sample(frac=1, random_state=rng)
-    rank, least = items.groupby(['bin', 'label']).cumcount(), pd.crosstab(items.bin, items.label).min(axis=1)
+    rank = items.groupby(['bin', 'label']).cumcount()
+    least = pd.crosstab(items.bin, items.label).min(axis=1)
     return items.index[rank < items.bin.map(least)]
 
 # %% ../../nbs/48_sequences.ipynb #48cpain2
 def _paint(paths, spots):
     "A picture `32 32` of bytes: dashes `2 all` and circles `2` on black"
     image = Image.new('L', (128, 128))
-    draw, (at, along) = ImageDraw.Draw(image), 4*paths
+    draw = ImageDraw.Draw(image)
+    at, along = 4*paths
     for line in np.stack([at - along, at + along], 1).view(float): draw.line(line.tolist(), fill=191, width=2)
     for spot in 4*spots[:, None].view(float): draw.circle(spot.tolist(), 6, fill=255)
     return np.asarray(image.reduce(4))
@@ -286,8 +323,9 @@ def draw_pictures(
     return np.stack([_paint(paths[:, i], spots[i]) for i in kept]), joined[kept], paths[0, kept], spots[kept]
 
 # %% ../../nbs/48_sequences.ipynb #48cpath2
-@dataset('pathfinder', 'Pathfinder, drawn anew', '160,000 + 20,000 → 20,000', 2, 32, 'drawn by its description',
-         'https://github.com/google-research/long-range-arena')
+@dataset('pathfinder', 'Pathfinder, drawn anew', '160,000 + 20,000 → 20,000', 2, 32,
+         format='drawn by its description', url='https://github.com/google-research/long-range-arena',
+         arch='wb_lra_pathfinder')
 @sequence_options
 def pathfinder_dls(
     n_train:int=160_000, # pictures to train on

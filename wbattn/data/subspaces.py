@@ -107,20 +107,25 @@ def draw_sets(
 def _check(task, tokens, width, groups, noise):
     "`ValueError` unless a task can be drawn so."
     check_choice(task, TASKS, "unknown task")
-    for name, value in dict(tokens=tokens, width=width, groups=groups).items(): check_value(name, value, int_range(2))
+    check_value('tokens', tokens, int_range(2))
+    check_value('width', width, int_range(2))
+    check_value('groups', groups, int_range(2))
     require(noise >= 0, 'noise', noise, 'a number of at least 0')
     require(task != 'rank' or 2*groups <= width, 'groups', groups, f'2·groups ≤ width = {width}, the largest rank')
 
 # %% ../../nbs/49_subspaces.ipynb #976efc13
 class SubspaceSets:
     "Sets with answers in memory, which can be drawn anew."
-    n_inp, loss_func = 1, CrossEntropyLossFlat()
+    n_inp = 1
+    loss_func = CrossEntropyLossFlat()
+
     def __init__(self,
         n,       # sets
         seed,    # of the draw
         options  # of `draw_sets`
     ):
-        self.n, self.options = n, options
+        self.n = n
+        self.options = options
         self.draw(seed)
 
     def draw(self,
@@ -136,7 +141,8 @@ class SubspaceSets:
     def new_empty(self):
         "The same without sets, as `export` stores it."
         res = copy(self)
-        res.x, res.y = self.x[:0], self.y[:0]
+        res.x = self.x[:0]
+        res.y = self.y[:0]
         return res
 
 # %% ../../nbs/49_subspaces.ipynb #08cda5d1
@@ -156,7 +162,8 @@ def _answers(task, groups):
     return names[task]
 
 # %% ../../nbs/49_subspaces.ipynb #c3bb000d
-@dataset('subspaces', 'Subspaces in context', '12,800 an epoch + 2,000 → 2,000', 4, 16, 'drawn by its description')
+@dataset('subspaces', 'Subspaces in context', '12,800 an epoch + 2,000 → 2,000', 4, 16,
+         format='drawn by its description', arch='wb_sets_tiny')
 def subspaces_dls(
     task='rank',    # rank, groups, pair or diagonal
     tokens=16,      # of a set
@@ -179,6 +186,6 @@ def subspaces_dls(
     sizes = (n_train, 0), (n_valid, 2*data_seed), (n_test, 2*data_seed + 1)
     sets = [SubspaceSets(n, part_seed, options) for n, part_seed in sizes]
     args = dict(num_classes=len(vocab), in_features=sets[0].x.shape[-1])
-    about = Task('sets', 'sets', args, ('accuracy',), dict(label_names=vocab))
-    return as_loaders(sets, about, bs, val_bs, seed, device, SubspaceDL,
+    task = Task('sets', 'sets', args, ('accuracy',), dict(label_names=vocab))
+    return as_loaders(sets, task, bs=bs, val_bs=val_bs, seed=seed, device=device, make=SubspaceDL,
         name='subspaces', parts=('train', 'valid', 'test'), vocab=vocab)

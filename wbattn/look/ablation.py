@@ -23,7 +23,7 @@ from .plots import BLUE, GREEN, GREY, ORANGE, new_figure
 from ..checks import check_value, choice_of, int_range, require
 from ..ops.eca import ECAttention, compress
 from ..train.checkpoint import rng_state, set_rng_state
-from ..train.learner import mean_iou, overlaps
+from ..train.metrics import mean_iou, overlaps
 
 # %% ../../nbs/62_ablate.ipynb #63ab0014
 def block_attention(

@@ -15,7 +15,7 @@ from fastcore.basics import patch
 from torch import Tensor, nn
 from ..checks import check_value, int_range, require
 from .layers import Block, TimmModel, grid_kwargs, rename_weights, second_half
-from .transformer import BlockFactory
+from .transformer import BlockFactory, default_attn_kwargs, find_constructor
 from .zoo import register
 from ..ops.causal import CausalMSSA, CausalSoftmax, CausalTSSA
 
@@ -25,7 +25,7 @@ def check_length(
     longest:int,  # tokens that can be read
 ):
     "`ValueError` for a text that is too long."
-    if n > longest: raise ValueError(f'{n} tokens; at most {longest} can be read')
+    require(n <= longest, 'tokens to read', n, f'at most {longest}')
 
 def as_ids(
     ids,               # what a user gave
@@ -34,10 +34,9 @@ def as_ids(
     longest:int|None,  # most tokens n; None: any number
 )->Tensor:             # int64
     "The ids of tokens; `ValueError` unless they are whole numbers of the table, in this shape."
-    if not isinstance(ids, Tensor):
-        raise ValueError(f'ids must be a tensor of whole numbers, got {type(ids).__name__}')
-    if ids.dtype == torch.bool or ids.is_floating_point() or ids.is_complex():
-        raise ValueError(f'ids must be whole numbers such as torch.int64, got {ids.dtype}')
+    require(isinstance(ids, Tensor), 'type of ids', type(ids).__name__, 'a tensor of whole numbers')
+    is_whole = not (ids.dtype == torch.bool or ids.is_floating_point() or ids.is_complex())
+    require(is_whole, 'type of ids', ids.dtype, 'whole numbers such as torch.int64')
     shape = tuple(ids.shape)
     require(len(shape) == len(axes.split()) and shape[-1], 'shape of ids', shape, f'{axes} with n ≥ 1')
     if longest is not None: check_length(shape[-1], longest)
@@ -45,7 +44,7 @@ def as_ids(
     can_look = ids.device.type == 'cpu' and not torch.compiler.is_compiling()    # elsewhere a look is a wait
     if not can_look: return ids
     unknown = ids[(ids < 0) | (ids >= vocab_size)]
-    if len(unknown): raise ValueError(f'ids must lie in [0, {vocab_size}), got {unknown[0]}')
+    if len(unknown): require(False, 'ids', unknown[0].item(), f'numbers in [0, {vocab_size})')
     return ids
 
 # %% ../../nbs/33_language.ipynb #58fc36ca
@@ -117,9 +116,10 @@ class WhiteBoxGPT(TimmModel):
         self.drop = nn.Dropout(drop_rate)
         self.wpe = nn.Embedding(block_size, embed_dim) if has_table else None
         kwargs = dict(qkv_bias=bias, proj_bias=bias) | kwargs
-        if attn == 'tssa': kwargs['max_len'] = kwargs.get('max_len', block_size) or None
+        operator = find_constructor('attn', attn, causal_layers)
+        if getattr(operator, 'has_table', False): kwargs['max_len'] = kwargs.get('max_len', block_size) or None
         if mlp == 'mlp': kwargs.setdefault('mlp_bias', bias)
-        self.block_factory = BlockFactory(attn, mlp, embed_dim, num_heads, kwargs, causal_layers)
+        self.block_factory = BlockFactory(operator, mlp, embed_dim, num_heads, kwargs)
         norm_layer = partial(nn.LayerNorm, eps=1e-5, bias=bias)
         make_block = partial(Block, embed_dim, norm_layer=norm_layer, init_values=init_values)
         self.blocks = nn.ModuleList([make_block(**self.block_factory.halves(i)) for i in range(depth)])
@@ -293,8 +293,7 @@ def step(self:WhiteBoxGPT,
     ids = as_ids(ids.unsqueeze(1) if is_one_token else ids, 'b n', self.vocab_size, None)
     batch, num_tokens = ids.shape
     if state is None: state = self.init_state(batch)
-    if len(state.seen) != batch:
-        raise ValueError(f'expected a state of {batch} samples, got one of {len(state.seen)}')
+    require(len(state.seen) == batch, 'samples of the state', len(state.seen), batch)
     if self.max_seq_len is not None: check_length(num_tokens, self.max_seq_len - int(state.seen.max()))
     x = self._embed_at(ids, state.seen[:, None])
     stem = ()
@@ -361,8 +360,7 @@ class WhiteBoxEncoder(TimmModel):
         self.token_embed = nn.Embedding(vocab_size, embed_dim, padding_idx=0)
         self.pos_embed = nn.Embedding(max_len, embed_dim)
         self.drop = nn.Dropout(drop_rate)
-        if attn == 'dmsa': kwargs.setdefault('rope', False)   # positions are learned, and padding has none
-        if attn == 'eca': kwargs.setdefault('rank', min(20, embed_dim//num_heads))
+        kwargs = default_attn_kwargs(attn, self.reads, embed_dim//num_heads) | kwargs
         self.block_factory = BlockFactory(attn, mlp, embed_dim, num_heads, kwargs)
         make_block = partial(Block if pre_norm else PostNormBlock, embed_dim)
         self.blocks = nn.ModuleList([make_block(**self.block_factory.halves(i)) for i in range(depth)])

@@ -62,9 +62,9 @@ class PatchEmbed(nn.Module):
     def _grid_of(self, channels, height, width):
         "Rows and columns of tokens of such an image; `ValueError` for one that doesn't fit"
         side = self.patch_size
-        if channels != self.in_chans: raise ValueError(f"expected {self.in_chans} channels, got {channels}")
-        if min(height, width) < 1 or height % side or width % side:
-            raise ValueError(f"image size {height}x{width} must be a multiple of the patch size {side}")
+        require(channels == self.in_chans, 'channels', channels, self.in_chans)
+        fits = min(height, width) >= 1 and height % side == 0 and width % side == 0
+        require(fits, 'image size', (height, width), f'multiples of the patch size {side}')
         return height//side, width//side
 
     def forward(self,

@@ -12,7 +12,7 @@ from fastcore.basics import patch
 from torch import Tensor, nn
 from ..checks import check_tokens
 from .layers import Block, TimmModel, grid_kwargs
-from .transformer import BlockFactory
+from .transformer import BlockFactory, default_attn_kwargs
 from .zoo import register
 
 # %% ../../nbs/34_sets.ipynb #60a10f03
@@ -32,8 +32,7 @@ class WhiteBoxSets(TimmModel):
         **kwargs                     # `mlp_*`: of the second half, without `mlp_`; others: of the operator
     ):
         super().__init__(embed_dim, num_heads, depth=depth, in_features=in_features, num_classes=num_classes)
-        if attn == 'dmsa': kwargs.setdefault('rope', False)
-        if attn == 'cbsa': kwargs.setdefault('side', 2)
+        kwargs = default_attn_kwargs(attn, self.reads, embed_dim//num_heads) | kwargs
         self.token_embed = nn.Linear(in_features, embed_dim)
         self.cls_token = nn.Parameter(nn.init.trunc_normal_(torch.empty(1, 1, embed_dim), std=.02))
         self.block_factory = BlockFactory(attn, mlp, embed_dim, num_heads, kwargs)

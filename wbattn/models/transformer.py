@@ -78,6 +78,18 @@ class BlockFactory:
         keeps_input = getattr(mlp, 'keeps_input', False)
         return dict(attn=attn, mlp=mlp, mlp_residual=not keeps_input)
 
+# %% ../../nbs/31_transformer.ipynb #31d0fa02
+def default_attn_kwargs(
+    attn:str|Callable, # operator; a name in `attn_layers` may have defaults, a constructor has its own
+    reads:str,         # the data of the model: 'sets' or 'sequences'
+    head_dim:int,      # width of a head
+)->dict:               # arguments of the operator, unless others are given
+    "What an operator is made with where tokens stand on no grid."
+    if attn == 'dmsa': return dict(rope=False)                      # positions are learned, or there are none
+    if attn == 'cbsa' and reads == 'sets': return dict(side=2)      # four groups of a few dozen tokens
+    if attn == 'eca' and reads == 'sequences': return dict(rank=min(20, head_dim))
+    return {}
+
 # %% ../../nbs/31_transformer.ipynb #84276557
 def make_stem(
     stem:str,            # 'conv': small convolutions; 'deep': two more; 'linear': CRATE's; 'patch': CRATE-α's

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['sketch_tokens', 'check_update', 'expand', 'group_codes', 'group_projectors', 'projected_membership',
-           'outside_of_group', 'compress', 'eca_membership', 'eca_update', 'SketchedOperator', 'Expand', 'Compress',
+           'outside_of_group', 'compress', 'eca_membership', 'eca_update', 'Expand', 'Compress', 'ExpandCompress',
            'ECAttention']
 
 # %% ../../nbs/17_eca.ipynb #283a539a
@@ -15,13 +15,11 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 from torch.autograd import Function
 from einops import rearrange
-from fastcore.basics import patch
 from ..forms import Unfit, fast, operator
-from ..checks import (NOT_NEGATIVE, Rule, apply_block_options, check_choice, check_tensors, check_tokens,
-                           check_value, is_int, is_number, refuse_mask, require, resolve_head_dim)
-from ..numerics import accumulation_dtype, differentiated, no_autocast, plain_grad, resolve_sizes, widen
+from ..checks import apply_block_options, check_choice, check_tensors, is_int, is_number, require
+from ..numerics import differentiated, no_autocast, plain_grad, widen
 from .attention import join_heads, split_heads
-from .basis import cached_sketch, pooled_sketch, project_rows, projector, ridge_basis
+from .basis import SketchedOperator, project_rows, projector, ridge_basis
 from ..rates import coding_rate, subspace_rate
 
 # %% ../../nbs/17_eca.ipynb #3cc0de01
@@ -159,14 +157,6 @@ def eca_update(
     return (alpha*expansion - beta*compression).to(Z.dtype)
 
 # %% ../../nbs/17_eca.ipynb #67694588
-def _resolve_rank(rank, dim, num_heads, head_dim):
-    "Columns of the sketch for each head, 20 or half a head unless given; `ValueError` unless they fit"
-    most = min(head_dim, dim // num_heads)
-    if rank is None: rank = max(1, min(20, most // 2))
-    fits = is_int(rank) and 1 <= rank <= most
-    require(fits, 'rank', rank, f'1 … {most}: rank ≤ head_dim and num_heads·rank ≤ dim (ECA eq. 5)')
-    return rank
-
 def _raw_strength(name, strength, positive):
     "The number that is stored for a strength: if positive, softplus gives it back"
     require(is_number(strength), name, strength, 'a finite number')
@@ -174,52 +164,9 @@ def _raw_strength(name, strength, positive):
     require(strength > 0, name, strength, 'a number > 0, with positive=True')
     return math.log(math.expm1(strength))
 
-# %% ../../nbs/17_eca.ipynb #eeb3987e
-class SketchedOperator(nn.Module):
-    "What the three modules share: heads, and the sketch of their tokens."
-    def __init__(self,
-        dim:int,             # token width d
-        num_heads:int,       # K
-        head_dim:int|None,   # p, dim // num_heads unless given
-        rank:int|None,       # r, columns of the sketch per head; unless given 20, or half a head
-        seed:int,            # which Ω
-    ):
-        super().__init__()
-        check_value('seed', seed, Rule(is_int, 'a whole number'))
-        self.dim = dim
-        self.num_heads = num_heads
-        self.head_dim = resolve_head_dim(dim, num_heads, head_dim)
-        self.rank = _resolve_rank(rank, dim, num_heads, self.head_dim)
-        self.sketch_columns = num_heads*self.rank
-        self.seed = seed
-
-    def sketch_for(self,
-        x:Tensor,                # tokens `b n d`
-        sizes:Tensor|None=None,  # how many tokens each row stands for `b n`, neighbours in order
-        omega:Tensor|None=None,  # the sums of their rows of Ω `b n r`, for tokens that were no neighbours
-    )->Tensor:                   # Ω `n r`, with sizes `b n r`
-        "The sketch for these tokens: `omega` where it is given."
-        check_tokens(x, self.dim)
-        n, columns = x.shape[1], self.sketch_columns
-        if omega is not None:
-            fits = omega.shape[-2:] == (n, columns) and omega.shape[:-2] in ((), x.shape[:1])
-            require(fits, 'omega', omega.shape, f'n r = {(n, columns)}, or one for each sample')
-            return omega
-        dtype = accumulation_dtype(x)
-        if sizes is None: return cached_sketch(n, columns, self.seed, x.device, dtype)
-        return pooled_sketch(resolve_sizes(sizes, x), columns, self.seed, dtype)
-
-    def _load_from_state_dict(self, state_dict, prefix, *args, **kwargs):
-        "Numbers that were saved without a dimension become vectors of one."
-        for name, parameter in self.named_parameters(recurse=False):
-            saved = state_dict.get(prefix + name)
-            is_scalar = saved is not None and saved.dim() == 0
-            if is_scalar and parameter.shape == (1,): state_dict[prefix + name] = saved.reshape(1)
-        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
-
 # %% ../../nbs/17_eca.ipynb #7ff4706e
 class Expand(SketchedOperator):
-    "Expansion module: `expand` with a sketch of `num_heads * rank` columns (ECA eq. 5, Algorithm 1)."
+    "The part of each token outside the span of all: `expand`, by `num_heads * rank` columns (ECA eq. 5, Algorithm 1)."
     def __init__(self,
         dim:int,                 # token width d
         num_heads:int=8,         # K
@@ -230,26 +177,14 @@ class Expand(SketchedOperator):
         seed:int=0,              # which Ω
         **block,                 # what timm's blocks hand to every attention layer
     ):
-        super().__init__(dim, num_heads, head_dim, rank, seed)
-        check_value('eps', eps, NOT_NEGATIVE)
-        self.eps = eps
+        super().__init__(dim, num_heads, head_dim, rank, eps, seed)
         apply_block_options(self, block)
 
-    def forward(self,
-        x:Tensor,                  # tokens `b n d`
-        *,
-        sizes:Tensor|None=None,    # how many neighbours each row stands for `b n`; all 1 unless given
-        omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`, for tokens that were no neighbours
-        attn_mask:None=None,       # timm's blocks hand it on; any mask is refused
-        is_causal:bool=False,      # as well
-    )->Tensor:                     # `b n d`
-        "The part of each token outside the span of all of them."
-        refuse_mask(attn_mask, is_causal)
-        return expand(x, self.sketch_for(x, sizes, omega), self.eps)
+    def _update(self, x, omega, sizes): return expand(x, omega, self.eps)
 
 # %% ../../nbs/17_eca.ipynb #79be9040
 class Compress(SketchedOperator):
-    "Compression module: `compress` with learned bases and temperature (ECA eqs. 6–8, Algorithm 2)."
+    "What compression takes away: `compress` with learned bases and temperature (ECA eqs. 6–8, Algorithm 2)."
     def __init__(self,
         dim:int,                 # token width d
         num_heads:int=8,         # K, subspaces
@@ -261,55 +196,71 @@ class Compress(SketchedOperator):
         seed:int=0,              # which Ω
         **block,                 # what timm's blocks hand to every attention layer
     ):
-        super().__init__(dim, num_heads, head_dim, rank, seed)
-        check_value('eps', eps, NOT_NEGATIVE)
+        super().__init__(dim, num_heads, head_dim, rank, eps, seed)
         check_choice(projection, ('full', 'diagonal'), 'unknown projection')
         self.sketch_columns = self.rank        # one sketch serves every head
-        self.eps = eps
         self.projection = projection
         self.U = nn.Parameter(nn.init.orthogonal_(torch.empty(dim, num_heads*self.head_dim)))
         self.eta_raw = nn.Parameter(torch.tensor([math.log(math.expm1(0.5))]))    # softplus gives η = ½ back
         apply_block_options(self, block)
 
-    def forward(self,
+    def _update(self, x, omega, sizes):
+        return compress(x, self.bases(), omega, self.eta, self.eps, self.projection)
+
+    def bases(self)->Tensor:   # U `h d p`
+        "The learned subspaces."
+        return rearrange(self.U, 'd (h p) -> h d p', h=self.num_heads)
+
+    @property
+    def eta(self)->Tensor:
+        "Temperature of the membership `1`, > 0."
+        return F.softplus(self.eta_raw)
+
+    def membership(self,
         x:Tensor,                  # tokens `b n d`
         *,
         sizes:Tensor|None=None,    # how many neighbours each row stands for `b n`; all 1 unless given
-        omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`, for tokens that were no neighbours
-        attn_mask:None=None,       # timm's blocks hand it on; any mask is refused
-        is_causal:bool=False,      # as well
-    )->Tensor:                     # `b n d`
-        "What compression takes away from each token."
-        refuse_mask(attn_mask, is_causal)
+        omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`
+    )->Tensor:                     # Π `b h n`, sums to one over h
+        "How much each token belongs to each subspace (ECA eq. 7)."
         omega = self.sketch_for(x, sizes, omega)
-        return compress(x, self.bases(), omega, self.eta, self.eps, self.projection)
+        return eca_membership(x, self.bases(), omega, self.eta, self.eps, self.projection)
 
-# %% ../../nbs/17_eca.ipynb #fc07bf59
-@patch
-def bases(self:Compress)->Tensor:   # U `h d p`
-    "The learned subspaces."
-    return rearrange(self.U, 'd (h p) -> h d p', h=self.num_heads)
+# %% ../../nbs/17_eca.ipynb #1acfd388
+class ExpandCompress(SketchedOperator):
+    "What both forms of ECA share: the update α·expand − β·compress, its strengths and its objective."
+    direction = +1   # a step is meant to raise the objective R(Z) − R_c(Z | U)
 
-@patch(as_prop=True)
-def eta(self:Compress)->Tensor:
-    "Temperature of the membership `1`, > 0."
-    return F.softplus(self.eta_raw)
+    def _add_strengths(self, alpha, beta, positive):
+        self.positive = positive
+        self.alpha_raw = nn.Parameter(torch.tensor([_raw_strength('alpha', alpha, positive)]))
+        self.beta_raw = nn.Parameter(torch.tensor([_raw_strength('beta', beta, positive)]))
 
-@patch
-def membership(self:Compress,
-    x:Tensor,                  # tokens `b n d`
-    *,
-    sizes:Tensor|None=None,    # how many neighbours each row stands for `b n`; all 1 unless given
-    omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`
-)->Tensor:                     # Π `b h n`, sums to one over h
-    "How much each token belongs to each subspace (ECA eq. 7)."
-    omega = self.sketch_for(x, sizes, omega)
-    return eca_membership(x, self.bases(), omega, self.eta, self.eps, self.projection)
+    @property
+    def alpha(self)->Tensor:
+        "Strength of the expansion `1`."
+        return F.softplus(self.alpha_raw) if self.positive else self.alpha_raw
+
+    @property
+    def beta(self)->Tensor:
+        "Strength of the compression `1`."
+        return F.softplus(self.beta_raw) if self.positive else self.beta_raw
+
+    def objective(self,
+        x:Tensor,   # tokens `b n d`
+    )->Tensor:      # `b`
+        "R(Z) − R_c(Z given U) of each sample, which a step is meant to raise."
+        return coding_rate(x) - subspace_rate(x, self.bases())
+
+    def merge_kwargs(self,
+        x:Tensor,   # tokens before merging `b n d`
+    )->dict:        # name of an argument → what each token brings to it `n r`, and how merging combines it
+        "Rows of Ω: a token that stands for several takes the sum of theirs."
+        return {'omega': (self.sketch_for(x), 'sum')}
 
 # %% ../../nbs/17_eca.ipynb #f4f1bf36
-class ECAttention(SketchedOperator):
+class ECAttention(ExpandCompress):
     "The update α·expand(x) − β·compress(x) of ECA eq. (4); the block adds it to x."
-    direction = +1   # a step is meant to raise the objective R(Z) − R_c(Z | U)
     def __init__(self,
         dim:int,                 # token width d
         num_heads:int=8,         # K, subspaces
@@ -324,74 +275,31 @@ class ECAttention(SketchedOperator):
         seed:int=0,              # which Ω
         **block,                 # what timm's blocks hand to every attention layer
     ):
-        super().__init__(dim, num_heads, head_dim, rank, seed)
+        super().__init__(dim, num_heads, head_dim, rank, eps, seed)
         shared = dict(rank=self.rank, eps=eps, seed=seed)
         self.expand = Expand(dim, num_heads, head_dim, **shared)
         self.compress = Compress(dim, num_heads, head_dim, projection=projection, **shared)
-        self.positive = positive
-        self.alpha_raw = nn.Parameter(torch.tensor([_raw_strength('alpha', alpha, positive)]))
-        self.beta_raw = nn.Parameter(torch.tensor([_raw_strength('beta', beta, positive)]))
+        self._add_strengths(alpha, beta, positive)
         apply_block_options(self, block)
 
-    def forward(self,
-        x:Tensor,                  # tokens `b n d`
-        *,
-        sizes:Tensor|None=None,    # how many neighbours each row stands for `b n`; all 1 unless given
-        omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`, for tokens that were no neighbours
-        attn_mask:None=None,       # timm's blocks hand it on; any mask is refused
-        is_causal:bool=False,      # as well
-    )->Tensor:                     # `b n d`
-        "Update of the tokens, `alpha*expand - beta*compress`; the block adds it to x."
-        refuse_mask(attn_mask, is_causal)
-        return self._update(x, self.sketch_for(x, sizes, omega))
-
-    def _update(self, x, omega):
+    def _update(self, x, omega, sizes):
         half = self.compress
         strengths = self.alpha, self.beta, half.eta
         return eca_update(x, half.bases(), omega, *strengths, half.eps, half.rank, half.projection)
 
-# %% ../../nbs/17_eca.ipynb #3cc0de14
-@patch(as_prop=True)
-def alpha(self:ECAttention)->Tensor:
-    "Strength of the expansion `1`."
-    return F.softplus(self.alpha_raw) if self.positive else self.alpha_raw
+    def bases(self)->Tensor:   # U `h d p`
+        "The learned subspaces."
+        return self.compress.bases()
 
-@patch(as_prop=True)
-def beta(self:ECAttention)->Tensor:
-    "Strength of the compression `1`."
-    return F.softplus(self.beta_raw) if self.positive else self.beta_raw
-
-# %% ../../nbs/17_eca.ipynb #1b58d30c
-@patch
-def bases(self:ECAttention)->Tensor:   # U `h d p`
-    "The learned subspaces."
-    return self.compress.bases()
-
-@patch
-def membership(self:ECAttention,
-    x:Tensor,                  # tokens `b n d`
-    *,
-    sizes:Tensor|None=None,    # how many neighbours each row stands for `b n`; all 1 unless given
-    omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`
-)->Tensor:                     # Π `b h n`, sums to one over h
-    "How much each token belongs to each subspace (ECA eq. 7)."
-    omega = self.sketch_for(x, sizes, omega)
-    return self.compress.membership(x, omega=omega[..., :self.rank])
-
-@patch
-def objective(self:ECAttention,
-    x:Tensor,   # tokens `b n d`
-)->Tensor:      # `b`
-    "R(Z) − R_c(Z given U) of each sample, which a step is meant to raise."
-    return coding_rate(x) - subspace_rate(x, self.bases())
-
-# %% ../../nbs/17_eca.ipynb #3cc0de17
-@patch
-def merge_kwargs(self:ECAttention,
-    x:Tensor,   # tokens before merging `b n d`
-)->dict:        # name of an argument → what each token brings to it `n r`, and how merging combines it
-    "Rows of Ω: a token that stands for several takes the sum of theirs."
-    return {'omega': (self.sketch_for(x), 'sum')}
+    def membership(self,
+        x:Tensor,                  # tokens `b n d`
+        *,
+        sizes:Tensor|None=None,    # how many neighbours each row stands for `b n`; all 1 unless given
+        omega:Tensor|None=None,    # the sums of their rows of Ω `b n r`
+    )->Tensor:                     # Π `b h n`, sums to one over h
+        "How much each token belongs to each subspace (ECA eq. 7)."
+        omega = self.sketch_for(x, sizes, omega)
+        return self.compress.membership(x, omega=omega[..., :self.rank])
 
 # %% ../../nbs/17_eca.ipynb #a9431d66
 def _map_of_tokens(Z, Q, W, P, alpha, beta, eta):

@@ -6,19 +6,15 @@
 __all__ = ['softmax_over_tokens', 'ReleasedCodes', 'released_codes', 'released_compress', 'ECAReleased']
 
 # %% ../../nbs/19_eca_released.ipynb #15b00004
-import math
 from typing import NamedTuple
 import torch
-import torch.nn.functional as F
 from torch import nn, Tensor
 from einops import rearrange
 from fastcore.basics import patch
-from ..checks import (NOT_NEGATIVE, apply_block_options, check_choice, check_tokens, check_value, is_number,
-                           refuse_mask, require)
+from ..checks import apply_block_options, check_choice, check_tokens
 from ..numerics import accumulation_dtype, no_autocast, resolve_sizes
 from .attention import join_heads
-from .eca import SketchedOperator, check_update, expand, group_codes, group_projectors, sketch_tokens
-from ..rates import coding_rate, subspace_rate
+from .eca import ExpandCompress, check_update, expand, group_codes, group_projectors, sketch_tokens
 
 # %% ../../nbs/19_eca_released.ipynb #15b0000a
 def softmax_over_tokens(
@@ -74,9 +70,8 @@ def released_compress(
     return taken.to(Z.dtype) @ rearrange(U, 'h d p -> (h p) d')
 
 # %% ../../nbs/19_eca_released.ipynb #15b0000f
-class ECAReleased(SketchedOperator):
+class ECAReleased(ExpandCompress):
     "ECA as its authors' code computes it: the update α·expand − β·compress, with a new sketch in every pass."
-    direction = +1   # a step is meant to raise the objective R(Z) − R_c(Z | U)
     def __init__(self,
         dim:int,                   # token width d
         num_heads:int=8,           # K, subspaces
@@ -96,50 +91,22 @@ class ECAReleased(SketchedOperator):
         seed:int=0,                # which Ω, without redraw
         **block,                   # what timm's blocks hand to every attention layer
     ):
-        super().__init__(dim, num_heads, head_dim, rank, seed)
+        super().__init__(dim, num_heads, head_dim, rank, eps, seed)
         if not shared_sketch: self.sketch_columns += self.rank    # those of the compression
-        check_value('eps', eps, NOT_NEGATIVE)
         check_choice(projection, ('diagonal', 'full'), 'unknown projection')
         check_choice(softmax_over, ('heads', 'tokens'), 'unknown softmax_over')
         check_choice(start, ('orthogonal', 'normal'), 'unknown start')
         self.form = dict(eps=eps, squared_norms=squared_norms, projection=projection, softmax_over=softmax_over)
-        self.redraw, self.positive = redraw, positive
+        self.redraw = redraw
         U = torch.empty(dim, num_heads*self.head_dim)
         self.U = nn.Parameter(nn.init.normal_(U) if start == 'normal' else nn.init.orthogonal_(U))
         self.temperature = nn.Parameter(torch.ones(1))
-        self.alpha_raw = nn.Parameter(torch.tensor([self._raw_strength('alpha', alpha)]))
-        self.beta_raw = nn.Parameter(torch.tensor([self._raw_strength('beta', beta)]))
+        self._add_strengths(alpha, beta, positive)
         apply_block_options(self, block)
 
-    def _raw_strength(self, name, strength):
-        "The number that is stored for a strength"
-        require(is_number(strength), name, strength, 'a finite number')
-        if not self.positive: return float(strength)
-        require(strength > 0, name, strength, 'a number > 0, with positive=True')
-        return math.log(math.expm1(strength))
-
-# %% ../../nbs/19_eca_released.ipynb #15b00010
-@patch(as_prop=True)
-def alpha(self:ECAReleased)->Tensor:
-    "Strength of the expansion `1`."
-    return F.softplus(self.alpha_raw) if self.positive else self.alpha_raw
-
-@patch(as_prop=True)
-def beta(self:ECAReleased)->Tensor:
-    "Strength of the compression `1`."
-    return F.softplus(self.beta_raw) if self.positive else self.beta_raw
-
-@patch
-def bases(self:ECAReleased)->Tensor:   # U `h d p`
-    "The learned subspaces."
-    return rearrange(self.U, 'd (h p) -> h d p', h=self.num_heads)
-
-@patch
-def objective(self:ECAReleased,
-    x:Tensor,   # tokens `b n d`
-)->Tensor:      # `b`
-    "R(Z) − R_c(Z given U) of each sample, which a step is meant to raise."
-    return coding_rate(x) - subspace_rate(x, self.bases())
+    def bases(self)->Tensor:   # U `h d p`
+        "The learned subspaces."
+        return rearrange(self.U, 'd (h p) -> h d p', h=self.num_heads)
 
 # %% ../../nbs/19_eca_released.ipynb #15b00012
 @patch
@@ -155,27 +122,10 @@ def sketch_for(self:ECAReleased,
     if sizes is None: return omega
     return omega*resolve_sizes(sizes, x).sqrt().unsqueeze(-1)    # distributed as the sum of so many rows
 
-@patch
-def merge_kwargs(self:ECAReleased,
-    x:Tensor,   # tokens before merging `b n d`
-)->dict:        # name of an argument → what each token brings to it `n R`, and how merging combines it
-    "Rows of Ω: a token that stands for several takes the sum of theirs."
-    return {'omega': (self.sketch_for(x), 'sum')}
-
 # %% ../../nbs/19_eca_released.ipynb #15b00013
 @patch
-def forward(self:ECAReleased,
-    x:Tensor,                  # tokens `b n d`
-    *,
-    sizes:Tensor|None=None,    # how many tokens each row stands for `b n`, neighbours in order; all 1 unless given
-    omega:Tensor|None=None,    # the sums of their rows of Ω `b n R`, for tokens that were no neighbours
-    attn_mask:None=None,       # timm's blocks hand it on; any mask is refused
-    is_causal:bool=False,      # as well
-)->Tensor:                     # `b n d`
-    "Update of the tokens, `alpha*expand - beta*compress`; the block adds it to x."
-    refuse_mask(attn_mask, is_causal)
-    omega = self.sketch_for(x, sizes, omega)
-    expansion = expand(x, omega[..., :self.num_heads*self.rank], self.form['eps'])
+def _update(self:ECAReleased, x, omega, sizes):
+    expansion = expand(x, omega[..., :self.num_heads*self.rank], self.eps)
     compression = released_compress(x, self.bases(), self._of_compression(omega), **self._form_with(x, sizes))
     return (self.alpha*expansion - self.beta*compression).to(x.dtype)
 

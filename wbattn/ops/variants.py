@@ -40,11 +40,11 @@ class RedrawnECA(ECAttention):
         self.always = always
         self.draws = 0
 
-    def _update(self, x, omega):
+    def _update(self, x, omega, sizes):
         if self.always or self.training:
             self.draws += 1
             omega = sketch(*omega.shape, 1000*self.draws + self.seed, x.device, x.dtype)
-        return super()._update(x, omega)
+        return super()._update(x, omega, sizes)
 
 # %% ../../nbs/25_variants.ipynb #b1f3e092
 def _rounded(x, dtype):
@@ -77,7 +77,7 @@ class CholeskyECA(ECAttention):
         self.failures += 1
         return torch.linalg.qr(Y).Q
 
-    def _update(self, x, omega):
+    def _update(self, x, omega, sizes):
         with no_autocast(x):
             x = widen(x)
             U = self.bases()

@@ -81,6 +81,29 @@ def option_parser(
     for param in typed: _add_option(parser, param, comments[param.name] or '')
     return parser
 
+# %% ../../nbs/73_cli.ipynb #b61605da
+def _read_command_line(parser, func):
+    "The arguments of a function; one called `command` is what was typed."
+    params = inspect.signature(func).parameters
+    given = {name: value for name, value in vars(parser.parse_args()).items() if name in params}
+    if 'command' in params:
+        typed = shlex.join([parser.prog, *sys.argv[1:]])
+        given['command'] = typed.encode('utf-8', 'backslashreplace').decode() # names needn't be UTF-8
+    return given
+
+def _work(parser, func, show):
+    "Read the options, do what they say, show what came of it; several processes end together."
+    given = _read_command_line(parser, func)
+    is_launched = 'RANK' in os.environ or 'WORLD_SIZE' in os.environ
+    if is_launched:
+        from wbattn.cores import check_processes
+        check_processes()
+    result = func(**given)
+    if is_launched and int(os.environ.get('WORLD_SIZE', 1)) > 1:
+        from wbattn.train.callbacks import leave_together
+        leave_together()
+    if show is not None and result is not None: show(result)
+
 # %% ../../nbs/73_cli.ipynb #76r3fus1
 def is_refusal(
     error, # an exception
@@ -122,29 +145,6 @@ def patient(
     if stream is None: return open(os.devnull, 'w')
     if hasattr(stream, 'reconfigure'): stream.reconfigure(errors='backslashreplace')
     return PatientStream(stream)
-
-# %% ../../nbs/73_cli.ipynb #b61605da
-def _read_command_line(parser, func):
-    "The arguments of a function; one called `command` is what was typed."
-    params = inspect.signature(func).parameters
-    given = {name: value for name, value in vars(parser.parse_args()).items() if name in params}
-    if 'command' in params:
-        typed = shlex.join([parser.prog, *sys.argv[1:]])
-        given['command'] = typed.encode('utf-8', 'backslashreplace').decode() # names needn't be UTF-8
-    return given
-
-def _work(parser, func, show):
-    "Read the options, do what they say, show what came of it; several processes end together."
-    given = _read_command_line(parser, func)
-    is_launched = 'RANK' in os.environ or 'WORLD_SIZE' in os.environ
-    if is_launched:
-        from wbattn.cores import check_processes
-        check_processes()
-    result = func(**given)
-    if is_launched and int(os.environ.get('WORLD_SIZE', 1)) > 1:
-        from wbattn.train.callbacks import leave_together
-        leave_together()
-    if show is not None and result is not None: show(result)
 
 # %% ../../nbs/73_cli.ipynb #6fbcfb55
 def _stop(number, frame): raise KeyboardInterrupt(number)

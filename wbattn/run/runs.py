@@ -17,7 +17,7 @@ from fastai.learner import Learner
 from fastai.torch_core import num_distrib, rank_distrib, set_seed
 from ..checks import UserError, check_choice, require
 from ..cores import check_processes, cpu_threads, default_threads
-from ..data import dls_args, get_dls, known_task
+from ..data import dls_args, get_dls, known_task, spec_of
 from ..data.loaders import DATASETS, compare_fingerprints
 from ..look import RECORDS, RecordLayers, learning_curves, plot_history
 from ..models import list_models, save_model
@@ -29,7 +29,8 @@ from ..train.callbacks import LOSSES
 from ..train.checkpoint import (CSVLog, Checkpoint, DelayedSignals, StopOnSignal, atomic_write, check_writable,
     load_checkpoint, read_json, read_log, versions, write_json)
 from ..train.learner import make_model, task_of, wb_learner
-from ..train.recipes import MAIN_ARCH, RECIPE_FIELDS, Recipe, get_recipe, read_recipe
+from ..train.recipes import RECIPE_FIELDS, Recipe, get_recipe, read_recipe
+
 
 # %% ../../nbs/70_runs.ipynb #d9a55f78
 RUN_FILES = (
@@ -156,7 +157,7 @@ def check_once(
 def _decide_arch(config, data, pretrained):
     "The architecture: that of the weights, the one that was asked for, or the main one of the data set."
     if pretrained is not None: return pretrained.pretrained_cfg['architecture']
-    arch = config.arch or MAIN_ARCH.get(data, 'wb_tost_small_patch16_224')
+    arch = config.arch or spec_of(data).arch
     if not is_model(arch): check_choice(arch, list_models(), "unknown arch") # now: data may take minutes
     return arch
 

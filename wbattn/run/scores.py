@@ -13,9 +13,9 @@ from torch.amp import autocast
 from fastai.data.core import DataLoaders
 from fastai.learner import Learner
 from ..look import MissingQuantity, without_attention
-from ..train.callbacks import ShardedDL, gather
+from ..train.callbacks import ShardedDL
 from ..train.checkpoint import DelayedSignals
-from ..train.learner import mean_iou, overlaps
+from ..train.metrics import gather, mean_iou, overlaps
 
 # %% ../../nbs/69_scores.ipynb #4a1b159b
 def _judge_masks(scores, y):

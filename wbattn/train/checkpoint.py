@@ -19,7 +19,7 @@ from fastai.torch_core import rank_distrib
 from timm.utils import unwrap_model
 from torch import Tensor
 from ..checks import UserError
-from .callbacks import gather
+from .metrics import gather
 
 # %% ../../nbs/57_checkpoint.ipynb #83d6b137
 def _kept_from_writing(error, path, tmp):

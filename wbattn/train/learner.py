@@ -6,11 +6,10 @@
 __all__ = ['wb_learner', 'features', 'NearestSubspace']
 
 # %% ../../nbs/56_learner.ipynb #54775e49
-import copy, copyreg, math, numpy as np, re, sys, torch, torch.nn.functional as F
+import copy, copyreg, math, numpy as np, re, sys, torch
 from accelerate.utils import DistributedDataParallelKwargs
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.preprocessing import normalize
@@ -19,12 +18,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 from fastai.callback.core import CancelEpochException
 from fastai.callback.progress import ProgressCallback
-from fastai.callback.schedule import ParamScheduler, SchedCos, SchedLin, combine_scheds, combined_cos
 from fastai.data.core import DataLoaders
 from fastai.data.load import DataLoader
 from fastai.imports import IN_NOTEBOOK
-from fastai.learner import Learner, Metric
-from fastai.optimizer import OptimWrapper
+from fastai.learner import Learner
 from fastai.torch_core import default_device, num_distrib, rank_distrib
 from fastcore.basics import patch
 from fastcore.foundation import L
@@ -33,140 +30,44 @@ from fastcore.xtras import ContextManagers
 from plum import Function
 from timm import get_pretrained_cfg_value
 from timm.layers import to_2tuple
-from timm.optim import create_optimizer_v2, get_optimizer_info, param_groups_layer_decay, param_groups_weight_decay
 from ..cores import cpu_threads, default_threads
 from ..checks import UserError, check_choice
-from ..data import Task, task_of
 from ..data.images import PixelLoss
+from ..data.loaders import Task, task_of
 from ..models import create
 from ..models.transformer import fit_positions
 from ..models.weights import check_weights
 from ..models.zoo import check_fits, data_kind
-from .callbacks import (LOSSES, METRICS, Amp, Distributed, EMAMetric, SampleLoss, SampleMean,
-    Speed, StopOnNonFinite, gather, head_input, recipe_cbs)
+from .callbacks import LOSSES, Amp, Distributed, Speed, StopOnNonFinite, head_input, recipe_cbs
+from .metrics import SampleLoss, exact_metrics, metric_of
+from .optim import optimizer_args, schedule
 from .recipes import Recipe, check_recipe, get_recipe
-
-# %% ../../nbs/56_learner.ipynb #2dc6f94a
-def param_groups(
-    model:nn.Module,        # its no_weight_decay() is asked, if it has one
-    recipe:Recipe,          # its layer_decay and decay_all are used
-    splitter=None,          # fastai's: model → lists of parameters, one a level; None: the body and the head
-)->list:                    # groups with `decay`, `lr_scale` (the share of the learning rate) and `level`
-    "Parameters without and with weight decay, level by level; one pair per layer if rates differ by layer."
-    exempt = getattr(model, 'no_weight_decay', set)()
-    of_layers = partial(param_groups_layer_decay, layer_decay=recipe.layer_decay)
-    split = of_layers if recipe.layer_decay < 1 else param_groups_weight_decay
-    level_of, groups = _levels(model, splitter), split(model, 1., no_weight_decay_list=exempt)
-    found = []
-    for level in sorted(set(level_of.values())):
-        for g in groups:
-            params = [p for p in g['params'] if level_of.get(id(p)) == level]
-            decay = recipe.decay_all or g['weight_decay'] > 0
-            if params: found.append(dict(params=params, decay=decay, lr_scale=g.get('lr_scale', 1.), level=level))
-    return found
-
-def _levels(model, splitter=None):
-    "Of each parameter's id the level: 0 the body, 1 the head; or the number of its list."
-    if splitter:
-        lists = list(splitter(model))
-        if lists and isinstance(lists[0], Tensor): lists = [lists]
-        return {id(p): level for level, params in enumerate(lists) for p in params}
-    of_head = {id(p) for p in getattr(model, 'get_classifier', nn.Identity)().parameters()}
-    return {id(p): int(id(p) in of_head) for p in model.parameters()}
-
-def param_lists(
-    model:nn.Module,        # any
-    splitter=None,          # as in `param_groups`
-)->list:
-    "The parameters of each level, for an optimiser that isn't the recipe's."
-    level_of = _levels(model, splitter)
-    free = [p for p in model.parameters() if p.requires_grad and id(p) in level_of]
-    return [[p for p in free if level_of[id(p)] == level] for level in sorted({level_of[id(p)] for p in free})]
-
-# %% ../../nbs/56_learner.ipynb #def05a52
-class GroupOptim(OptimWrapper):
-    "A torch optimiser for fastai; a group's `lr_scale` and `decay` multiply what is set for all of its level."
-    @property
-    def _level(self): return [g['level'] for g in self.opt.param_groups]
-    def _set_hyper(self, k, v):
-        scale = dict(lr='lr_scale', wd='decay').get(k)
-        super()._set_hyper(k, [float(x)*g.get(scale, 1) for g, x in zip(self.opt.param_groups, v)])
-    def set_hyper(self,
-        k, # 'lr', 'wd', 'mom', …
-        v  # a number; one for each group; or a slice from the first level to the last
-    ):
-        "Set a number of all groups; a slice is spread over the levels."
-        if isinstance(v, slice):
-            last = max(self._level)
-            low = v.start or (v.stop/10 if last else v.stop)
-            steps = np.geomspace(low, v.stop, last + 1) if v.start else [low]*last + [v.stop]
-            v = [steps[level] for level in self._level]
-        super().set_hyper(k, v)
-    def freeze_to(self,
-        n # the first level to train; negative: counted from the last
-    ):
-        "Train the levels from the n-th on."
-        first = n if n >= 0 else max(self._level) + 1 + n
-        super().freeze_to(sum(level < first for level in self._level))
-    @property
-    def hypers(self):
-        "Numbers as they were set, which fit_one_cycle reads and sets again; nothing else, for loggers."
-        ours, found = ('lr_scale', 'decay', 'level'), []
-        for h in super().hypers:
-            numbers = {k: v for k, v in h.items() if type(v) in (int, float) and k not in ours}
-            found.append(numbers | dict(lr=h['lr']/h.get('lr_scale', 1)))
-        return found
-
-# %% ../../nbs/56_learner.ipynb #60cd24e4
-def _make_optimizer(groups, lr, recipe):
-    "The recipe's opt with its opt_betas and opt_eps, for fastai's Learner."
-    r, given = recipe, dict(fused=True) if recipe.opt == 'adamw' else {}
-    if get_optimizer_info(r.opt).num_betas == 2: given['betas'] = tuple(r.opt_betas) # Adan has three, timm's own
-    opt = create_optimizer_v2(list(groups), r.opt, lr, momentum=r.opt_betas[0], eps=r.opt_eps, **given)
-    return GroupOptim(opt=opt)
-
-# %% ../../nbs/56_learner.ipynb #6c39644c
-class StepScheduler(ParamScheduler):
-    "fastai's schedules, moved once per step of the optimiser."
-    def before_batch(self):
-        if self.learn.iter % self.learn.recipe.grad_accum_steps == 0: super().before_batch()
-
-# %% ../../nbs/56_learner.ipynb #074aa0c7
-def schedule(
-    recipe:Recipe, # its sched, epochs, warm-up, first, highest and last rates are used
-)->StepScheduler:
-    "The recipe's schedules of learning rate and momentum, as a callback."
-    r, lr = recipe, recipe.peak_lr
-    pct = r.warmup if r.warmup_epochs is None else min(r.warmup_epochs/r.epochs, 0.5)
-    pct = np.clip(pct, 1e-9, 1 - 1e-6)
-    first = lr/25 if r.warmup_lr is None else r.warmup_lr
-    last = lr/1e5 if r.min_lr is None else r.min_lr
-    def inverse_sqrt(part): return lr*(pct/(pct + part*(1 - pct)))**0.5
-    falls = dict(linear=SchedLin(lr, last), inverse_sqrt=inverse_sqrt)
-    rise = (SchedCos if r.sched == 'one_cycle' else SchedLin)(first, lr)
-    scheds = dict(lr=combine_scheds([pct, 1 - pct], [rise, falls.get(r.sched, SchedCos(lr, last))]))
-    if r.sched == 'one_cycle': scheds['mom'] = combined_cos(pct, *r.moms)
-    return StepScheduler(scheds)
 
 # %% ../../nbs/56_learner.ipynb #1a4caa53
 class WBLearner(Learner):
     "A fastai `Learner` that knows its recipe and can begin at any epoch."
-    first_epoch, threads = 0, None # None: the recipe's number of CPU threads, or one that fits model and machine
+    first_epoch = 0
+    threads = None # on the CPU; None: the recipe's number, or one that fits model and machine
+
     def _do_fit(self):
         threads = self.threads or self.recipe.threads or default_threads(self.model)
         with cpu_threads(threads): self._do_epochs()
+
     def _do_epochs(self):
-        if self.first_epoch and hasattr(self, 'progress'): self.progress.mbar.update(0) # starts a bar in the middle
+        starts_in_the_middle = self.first_epoch > 0 and hasattr(self, 'progress')
+        if starts_in_the_middle: self.progress.mbar.update(0)
         for self.epoch in range(self.first_epoch, self.n_epoch):
             self._with_events(self._do_epoch, 'epoch', CancelEpochException)
+
     def all_batches(self):
         "Evaluate on all batches; train on those that make whole steps."
         if not self.training: return super().all_batches()
         parts = self.recipe.grad_accum_steps
-        self.n_iter = len(self.dl)//parts*parts
+        batches = len(self.dl)
+        self.n_iter = batches//parts*parts
         if not self.n_iter:
-            raise ValueError(f"{len(self.dl)} batches an epoch don't make one step of grad_accum_steps={parts}")
-        for i, b in enumerate(islice(self.dl, self.n_iter)): self.one_batch(i, b)
+            raise ValueError(f"{batches} batches an epoch don't make one step of grad_accum_steps={parts}")
+        for i, batch in enumerate(islice(self.dl, self.n_iter)): self.one_batch(i, batch)
 
 # %% ../../nbs/56_learner.ipynb #b5a1692c
 @patch
@@ -175,9 +76,10 @@ def validation_context(self:WBLearner,
     inner=False, # within a fit
 )->ContextManagers:
     "Evaluate without what belongs to training only."
-    def fit_only(cb): return getattr(cb, 'remove_on_fetch', False) and cb is not self.recorder
     if inner: return Learner.validation_context(self, cbs, inner)
-    return ContextManagers([self.removed_cbs(self.cbs.filter(fit_only)), Learner.validation_context(self, cbs)])
+    def is_of_fit(cb): return getattr(cb, 'remove_on_fetch', False) and cb is not self.recorder
+    without = self.removed_cbs(self.cbs.filter(is_of_fit))
+    return ContextManagers([without, Learner.validation_context(self, cbs)])
 
 # %% ../../nbs/56_learner.ipynb #52185745
 @patch
@@ -231,7 +133,10 @@ def _function_of(function, methods):
     for method in methods: result.dispatch(method)
     return result
 
-def _by_methods(function): return _function_of, (function.__wrapped__, [m.implementation for m in function.methods])
+def _by_methods(function):
+    "How pickle stores a function of plum's: what makes it again, and of what"
+    methods = [method.implementation for method in function.methods]
+    return _function_of, (function.__wrapped__, methods)
 
 @patch
 @delegates(Learner.export)
@@ -240,11 +145,14 @@ def export(self:WBLearner,
     **kwargs            # of fastai's: pickle_module, pickle_protocol
 ):
     "Write the Learner without data and optimiser, for `load_learner`; it keeps its own."
-    dls, opt, before = self.dls, self.opt, copyreg.dispatch_table.get(Function)
+    dls = self.dls
+    opt = self.opt
+    before = copyreg.dispatch_table.get(Function)
     copyreg.pickle(Function, _by_methods)
     try: Learner.export(self, fname, **kwargs)
     finally:
-        self.dls, self.opt = dls, opt
+        self.dls = dls
+        self.opt = opt
         copyreg.dispatch_table.pop(Function)
         if before: copyreg.pickle(Function, before)
 
@@ -267,74 +175,46 @@ def fit_recipe(self:WBLearner,
     cbs=None,          # further callbacks
 )->WBLearner:
     "Train as the recipe says."
-    r, self.first_epoch = self.recipe, start_epoch
-    try: self.fit(r.epochs, r.peak_lr, cbs=[schedule(r), *L(cbs)])
+    self.first_epoch = start_epoch
+    try: self.fit(self.recipe.epochs, self.recipe.peak_lr, cbs=[schedule(self.recipe), *L(cbs)])
     finally: self.first_epoch = 0
     return self
 
-# %% ../../nbs/56_learner.ipynb #cf8d1624
-def overlaps(
-    scores:Tensor, # of each pixel's class `b c h w`
-    y:Tensor,      # classes `b h w`; below 0: of no class, left out
-)->Tensor:         # `b 2 c`: pixels of the intersection, of the union
-    "Where what is said of each class meets what there is."
-    y = y.flatten(1).as_subclass(Tensor)
-    has_class = (y >= 0).long()[..., None]
-    said, there = (F.one_hot(t, scores.shape[1])*has_class for t in (scores.argmax(1).flatten(1).as_subclass(Tensor), y.clamp(min=0)))
-    both = (said & there).sum(1)
-    return torch.stack([both, (said | there).sum(1)], 1).double()
-
-def mean_iou(
-    overlap:Tensor, # of overlaps, summed over pictures `... 2 c`
-)->Tensor:          # `...`
-    "The mean over classes of intersection over union."
-    both, either = overlap.unbind(-2)
-    return (both/either).nanmean(-1)
-
-class MeanIoU(SampleMean):
-    "mIoU over the pictures of all processes."
-    name = 'miou'
-    @property
-    def value(self):
-        totals, counts = zip(*gather((self.total, self.count))) # in every process, also in one that had no picture
-        return mean_iou(sum(totals)).item() if sum(counts) else None
-
-class EMAMeanIoU(EMAMetric, MeanIoU):
-    "The same of the averaged weights."
-
-def _overlap(scores, y): return overlaps(scores, y).mean(0)
-def _pixels(scores, y): return ((scores.argmax(1) == y).sum()/(y >= 0).sum().clamp(min=1)).float()
-_pixels.__name__ = 'accuracy'
-METRICS |= dict(miou=lambda dls: MeanIoU(_overlap), pixels=lambda dls: _pixels)
-
 # %% ../../nbs/56_learner.ipynb #5d8c7b5d
+def _shapes(state, prefix):
+    "Shapes of the weights whose names begin so"
+    return {name: weight.shape for name, weight in state.items() if name.startswith(prefix)}
+
 def load_weights(
     model:nn.Module, # a model of the zoo
     state:dict,      # weights of another, under the same names
 ):
-    "Put weights into a model; a head for another number of classes is left out, and of a classifier for masks its own."
-    foreign = [k for k, v in state.items() if not isinstance(v, Tensor)]
+    "Put weights into a model, except a head for another number of classes, or a classifier's into a segmenter."
+    foreign = [name for name, weight in state.items() if not isinstance(weight, Tensor)]
     if foreign: raise ValueError(f"weights of another model; no tensors: {foreign[:8]}")
-    body, own = getattr(model, 'body', model), model.state_dict()
+    body = getattr(model, 'body', model)
+    own = model.state_dict()
     if hasattr(body, 'pos_embed'): state = fit_positions(state, body)
-    if body is not model and 'head.classes' not in state:           # a classifier's, for the body of a segmenter
-        state = {f'body.{k}': v for k, v in state.items() if f'body.{k}' in own}
-    head = f"{getattr(model, 'pretrained_cfg', {}).get('classifier', 'head')}."
-    given, own = ({k: v.shape for k, v in o.items() if k.startswith(head)} for o in (state, own))
-    free = given.keys() | own.keys() if given != own else ()
-    check_weights(state, model, "weights of another model", free)
-    model.load_state_dict({k: v for k, v in state.items() if k not in free}, strict=False)
+    of_classifier = body is not model and 'head.classes' not in state
+    if of_classifier: state = {f'body.{name}': weight for name, weight in state.items() if f'body.{name}' in own}
+    head = getattr(model, 'pretrained_cfg', {}).get('classifier', 'head')
+    own_head = _shapes(own, f'{head}.')
+    given_head = _shapes(state, f'{head}.')
+    unmatched = set() if given_head == own_head else given_head.keys() | own_head.keys()
+    check_weights(state, model, "weights of another model", unmatched)
+    model.load_state_dict({name: weight for name, weight in state.items() if name not in unmatched}, strict=False)
 
 # %% ../../nbs/56_learner.ipynb #1d40c938
 def check_model(
     task:Task, # of the data
     have,      # function of a name and a default: what the model has
 ):
-    "Do model and data agree?"
-    for k, v in task.model_args.items():
-        had = to_2tuple(have(k, v)) if k == 'img_size' else have(k, v)
-        longer = k == 'block_size' and not 0 < had <= v
-        if had != v and not longer: raise ValueError(f"{k}={had} in the model, but the data have {v}")
+    "A `ValueError` unless a model takes what the data say: classes, channels, size, symbols."
+    for name, wanted in task.model_args.items():
+        had = have(name, wanted)
+        if name == 'img_size': had = to_2tuple(had)
+        if name == 'block_size' and not 0 < had <= wanted: continue       # a longer context is right
+        if had != wanted: raise ValueError(f"{name}={had} in the model, but the data have {wanted}")
 
 # %% ../../nbs/56_learner.ipynb #7fe61f76
 @contextmanager
@@ -355,16 +235,19 @@ def check_forward(
     name:str,        # of the model, for errors
 ):
     "A `ValueError` unless a model takes pictures of the data and gives a score for each class."
-    classes, size = task.model_args['num_classes'], task.model_args['img_size']
-    x = next(model.parameters(), torch.zeros(1)).new_zeros(2, task.model_args['in_chans'], *size)
+    classes = task.model_args['num_classes']
+    size = task.model_args['img_size']
+    like = next(model.parameters(), torch.zeros(1))
+    x = like.new_zeros(2, task.model_args['in_chans'], *size)
     with evaluating(model):
         try: out = model(x)
         except Exception as e:
             raise ValueError(f"{name} can't take pictures of shape {list(x.shape[1:])}: {e}") from e
-    want = (2, classes, *size) if task.kind == 'masks' else (2, classes)
-    given = getattr(out, 'shape', None)
-    if given != want:
-        raise ValueError(f"{name} returns {list(given) if given else type(out).__name__}; expected {list(want)}")
+    expected = (2, classes, *size) if task.kind == 'masks' else (2, classes)
+    shape = getattr(out, 'shape', None)
+    if shape == expected: return
+    what = type(out).__name__ if shape is None else list(shape)
+    raise ValueError(f"{name} returns {what}; expected {list(expected)}")
 
 # %% ../../nbs/56_learner.ipynb #b64f4334
 def argument_error(
@@ -383,9 +266,10 @@ def make_model(
     device='cpu', # where that will be
 )->nn.Module:
     "A model that fits the data, or a `ValueError`."
+    if data_kind(name) == 'images' and task.kind == 'masks':
+        kwargs = dict(body=name) | kwargs
+        name = 'wb_segmenter'
     reads = data_kind(name)
-    if reads == 'images' and task.kind == 'masks':
-        name, kwargs, reads = 'wb_segmenter', dict(body=name) | kwargs, 'masks'
     if reads != task.kind: raise ValueError(f"{name} reads {reads}, not {task.kind}")
     check_model(task, kwargs.get)
     ours = name.startswith('wb_')
@@ -406,13 +290,12 @@ def _loss_of(recipe, task):
     "The function of a recipe's loss."
     check_recipe(recipe, task.kind)
     if task.kind == 'masks': return PixelLoss(recipe.smoothing)
-    return LOSSES[recipe.loss][0](recipe)
+    return LOSSES[recipe.loss].function(recipe)
 
 # %% ../../nbs/56_learner.ipynb #7dd670d2
 def _loss_of_block(dls, recipe, task, loss_func):
     "The loss that comes with targets that are no classes, unless another is given."
-    r = recipe
-    if r.loss != 'ce' or r.mixup or r.cutmix or r.token_labels:
+    if recipe.loss != 'ce' or recipe.mixup or recipe.cutmix or recipe.token_labels:
         raise ValueError(f"{task.targets} are learned with the loss of their block (loss=ce), without mixup, "
                          "cutmix and token_labels")
     loss = loss_func or getattr(dls.train.dataset, 'loss_func', None)
@@ -421,29 +304,40 @@ def _loss_of_block(dls, recipe, task, loss_func):
     return loss
 
 # %% ../../nbs/56_learner.ipynb #ce93f4ec
+def _batch_size(dls):
+    "Images that a process loads at once; None where the loader doesn't say."
+    return getattr(dls.train, 'bs', None) or getattr(dls.train, 'batch_size', None) # fastai's, PyTorch's
+
 def _step_size(dls, recipe):
     "Images per step of the optimiser, over all processes and parts."
-    bs = getattr(dls.train, 'bs', None) or getattr(dls.train, 'batch_size', None) # fastai's, PyTorch's
+    bs = _batch_size(dls)
     return bs*recipe.grad_accum_steps*max(1, num_distrib()) if bs else recipe.bs
+
+def _log_in_lines(learn):
+    "Lines in place of a progress bar where none can be shown; none of both in further processes."
+    in_lines = not (IN_NOTEBOOK or sys.stdout.isatty())
+    if in_lines or rank_distrib(): learn.remove_cb(ProgressCallback)
+    if in_lines: learn.logger = learn.speed.line
+
+def _distribute(learn, device):
+    "Several processes, where they were started."
+    if num_distrib() < 2: return
+    if not all(isinstance(dl, DataLoader) for dl in learn.dls.loaders):
+        raise ValueError("several processes share loaders of fastai's class; these are PyTorch's")
+    is_cuda = device.type == 'cuda'
+    no_buffers = DistributedDataParallelKwargs(broadcast_buffers=False)  # the first process's are taken when validating
+    learn.add_cb(Distributed(is_cuda, cpu=not is_cuda, mixed_precision='no', kwargs_handlers=[no_buffers]))
 
 def _learner(dls, model, recipe, task, loss_func, metrics, **kwargs):
     "With all that a recipe asks for."
     device = torch.device(getattr(dls, 'device', default_device()) or 'cpu')
-    exact = [m if isinstance(m, Metric) else SampleMean(m) for m in L(metrics)]
-    if recipe.model_ema_decay:
-        averaged = {MeanIoU: EMAMeanIoU, SampleMean: EMAMetric}
-        exact += [averaged[type(m)](m.func) for m in exact if type(m) in averaged]
+    exact = exact_metrics(metrics, averaged=bool(recipe.model_ema_decay))
     learn = WBLearner(dls, model, loss_func=loss_func, lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms,
                       metrics=exact, cbs=[StopOnNonFinite(), Speed()], **kwargs)
-    learn.recipe, learn.recorder.loss = recipe, SampleLoss()
-    lines, cuda = not (IN_NOTEBOOK or sys.stdout.isatty()), device.type == 'cuda'
-    if rank_distrib() or lines: learn.remove_cb(ProgressCallback)
-    if lines: learn.logger = learn.speed.line
-    same = DistributedDataParallelKwargs(broadcast_buffers=False)
-    if num_distrib() > 1:
-        if not all(isinstance(dl, DataLoader) for dl in dls.loaders):
-            raise ValueError("several processes share loaders of fastai's class; these are PyTorch's")
-        learn.add_cb(Distributed(cuda, cpu=not cuda, mixed_precision='no', kwargs_handlers=[same]))
+    learn.recipe = recipe
+    learn.recorder.loss = SampleLoss()
+    _log_in_lines(learn)
+    _distribute(learn, device)
     bs = _step_size(dls, recipe)//max(1, num_distrib())//recipe.grad_accum_steps
     return learn.add_cbs(recipe_cbs(recipe, task.model_args.get('num_classes'), bs, device))
 
@@ -459,21 +353,13 @@ def _changed(recipe, dls, lr, wd, moms):
 def _given_model(model, task, name, weights, model_kwargs):
     "A model that the caller has made, once it is known to fit."
     if model_kwargs:
-        raise ValueError(f"{', '.join(model_kwargs)}: arguments for a model that is made already; pass its name, "
-                         "or make it with them")
-    check_model(task, lambda k, v: v if k == 'img_size' else getattr(model, k, v))
+        raise ValueError(f"{', '.join(model_kwargs)}: arguments for a model that is made already; "
+                         "pass its name, or make it with them")
+    def have(attribute, wanted): return wanted if attribute == 'img_size' else getattr(model, attribute, wanted)
+    check_model(task, have)
     if 'img_size' in task.model_args: check_forward(model, task, name)
     if weights is not None: load_weights(model, weights)
     return model
-
-def _optimizer_args(recipe, opt_func, splitter):
-    "What fastai's Learner makes its optimiser with."
-    if opt_func is None:
-        groups = partial(param_groups, recipe=recipe, splitter=splitter)
-        return dict(opt_func=partial(_make_optimizer, recipe=recipe), splitter=groups)
-    if recipe.layer_decay < 1 or recipe.decay_all:
-        raise ValueError("layer_decay and decay_all are of the recipe's optimiser; leave out opt_func, or them")
-    return dict(opt_func=opt_func, splitter=partial(param_lists, splitter=splitter))
 
 # %% ../../nbs/56_learner.ipynb #05d121c2
 def wb_learner(
@@ -495,20 +381,21 @@ def wb_learner(
     **model_kwargs        # passed to the model, beyond the recipe's: rank, drop_path_rate, …
 )->WBLearner:
     "A fastai Learner for a model of the zoo, as the recipe says."
-    named, classes = isinstance(arch, str), model_kwargs.get('num_classes', getattr(arch, 'num_classes', None))
-    task, name = task_of(dls, classes), arch if named else type(arch).__name__
+    is_name = isinstance(arch, str)
+    name = arch if is_name else type(arch).__name__
+    task = task_of(dls, model_kwargs.get('num_classes', getattr(arch, 'num_classes', None)))
     recipe = _changed(recipe or get_recipe(getattr(dls, 'name', None), name), dls, lr, wd, moms)
     check_choice(recipe.loss, LOSSES, "unknown loss")
     if task.targets == 'classes': loss_func = loss_func or _loss_of(recipe, task)
     else: loss_func = _loss_of_block(dls, recipe, task, loss_func)
-    if metrics is None: metrics = [METRICS[k](dls) for k in task.metrics]
-    bs = getattr(dls.train, 'bs', None) or getattr(dls.train, 'batch_size', None) or 1      # fastai's loader, or PyTorch's
-    size = dict(bs=bs, device=getattr(dls.train, 'device', None) or 'cpu')
-    if named: model = make_model(arch, task, recipe.model | model_kwargs, weights, **size)
+    if metrics is None: metrics = [metric_of(metric, dls) for metric in task.metrics]
+    if is_name:
+        device = getattr(dls.train, 'device', None) or 'cpu'
+        model = make_model(arch, task, recipe.model | model_kwargs, weights, _batch_size(dls) or 1, device)
     else: model = _given_model(arch, task, name, weights, model_kwargs)
-    own = _optimizer_args(recipe, opt_func, splitter)
-    own |= dict(path=path, model_dir=model_dir, train_bn=train_bn)
-    return _learner(dls, model, recipe, task, loss_func, metrics, **own).add_cbs(cbs)
+    learn = _learner(dls, model, recipe, task, loss_func, metrics, path=path, model_dir=model_dir, train_bn=train_bn,
+                     **optimizer_args(recipe, opt_func, splitter))
+    return learn.add_cbs(cbs)
 
 # %% ../../nbs/56_learner.ipynb #e02c0e55
 @torch.no_grad()
@@ -517,12 +404,14 @@ def features(
     dl,              # a loader of images and labels
 )->tuple:            # arrays: features `n d`, labels `n`
     "The features of all images of a loader, in evaluation mode and without augmentation, and their labels."
-    device, rows = next(model.parameters()).device, []
+    device = next(model.parameters()).device
+    batches = []
+    labels = []
     with evaluating(model), dl.dataset.set_split_idx(1):
-        for b in dl.new(shuffle=False, drop_last=False):
-            x, y = (o.as_subclass(Tensor) for o in b[:2])
-            rows.append((head_input(model, x.to(device)).float().cpu(), y.cpu()))
-    return tuple(torch.cat(o).numpy() for o in zip(*rows))
+        for x, y, *_ in dl.new(shuffle=False, drop_last=False):
+            batches.append(head_input(model, x.as_subclass(Tensor).to(device)).float().cpu())
+            labels.append(y.as_subclass(Tensor).cpu())
+    return torch.cat(batches).numpy(), torch.cat(labels).numpy()
 
 # %% ../../nbs/56_learner.ipynb #ad480b4c
 class NearestSubspace(ClassifierMixin, BaseEstimator):
@@ -538,9 +427,12 @@ class NearestSubspace(ClassifierMixin, BaseEstimator):
         "Find the strongest directions of each class."
         X, y = validate_data(self, X, y)
         check_classification_targets(y)
-        self.classes_, unit = np.unique(y), normalize(X)
-        self.components_ = [np.linalg.svd(unit[y == c], full_matrices=False)[2][:self.n_components]
-                            for c in self.classes_]
+        unit = normalize(X)
+        self.classes_ = np.unique(y)
+        self.components_ = []
+        for c in self.classes_:
+            _, _, directions = np.linalg.svd(unit[y == c], full_matrices=False)
+            self.components_.append(directions[:self.n_components])
         return self
 
     def predict(self,
