@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The website, as a reader gets it. Needs Quarto 1.7 or newer (https://quarto.org/docs/get-started/).
 
-    python .ci/site.py            render all pages into _proc/_docs and look at them (check.py site)
-    python .ci/site.py preview    show them in the browser while you write
+    python .ci/website.py            render all pages into _proc/_docs and look at them (check.py site)
+    python .ci/website.py preview    show them in the browser while you write
 
 nbdev's own nbdev_docs and nbdev_preview do the same where Quarto is installed; where it isn't, they install it as root
 and this package with pip, so this file asks first.
