@@ -69,6 +69,14 @@ def affected_modules(changed):
         if not more: return affected
         affected |= more
 
+def modules_of_public_names():
+    "wbattn.TSSA → wbattn.ops.tssa, for every name that can be imported from wbattn itself."
+    sys.path.insert(0, str(root))
+    from wbattn import _public_names
+    found = {}
+    for module, names in _public_names.items(): found |= {f'wbattn.{name}': f'wbattn.{module}' for name in names}
+    return found
+
 def notebook_imports(path):
     "What the code cells of a notebook import; a cell that is no Python (magics) is left out."
     names = set()
@@ -83,6 +91,7 @@ def importers(given):
     changed = subprocess.run(['git', 'diff', '--name-only', 'HEAD', '--', 'wbattn'], cwd=root, capture_output=True, text=True).stdout
     modules = [module_name(root/name) for name in changed.split() if name.endswith('.py')]
     affected = affected_modules(module for module in modules if module not in ('wbattn', 'wbattn._modidx'))
+    affected |= {name for name, module in modules_of_public_names().items() if module in affected}
     notebooks = sorted(set((root/'nbs').glob('*.ipynb')) - set(given))
     return [path.stem for path in notebooks if notebook_imports(path) & affected]
 
