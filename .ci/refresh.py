@@ -25,7 +25,7 @@ recorded = r'(?m)^#\|\s*(slow|cuda|data)\s*$|^#\|\s*eval:\s*false'
 def execute(path, slow):
     "Run a notebook in its folder and write its outputs back; raises at the first error."
     nb = nbformat.read(path, 4)
-    client = NotebookClient(nb, timeout=3600, kernel_name='python3', resources={'metadata': {'path': str(path.parent)}},
+    client = NotebookClient(nb, timeout=3600, kernel_name='python3', resources={'metadata': {'path': str(path.parent)}}, coalesce_streams=True,
                             extra_arguments=['--log-level=40', *figure_format]) # errors only: ipykernel warns of its own port
     with client.setup_kernel():
         for i, cell in enumerate(nb.cells):

@@ -203,9 +203,9 @@ def train_run(
     bs:int=None,         # images per step of the optimiser, over all processes (default: the recipe's)
     lr:float=None,       # highest learning rate (default: the recipe's; digits: 0.0015)
     recipe:dict=None,    # other fields of the recipe: "wd=0.1 clip_grad=1 loss=mcr2", or variant=readme
-    model_kwargs:dict=None, # of the model: "rank=4 drop_path_rate=0.1" (default: the recipe's, or the weights')
+    model_kwargs:dict=None, # arguments of the model, such as rank=4 (default: the recipe's, or the weights')
     img_size:int=None,   # side of the images in pixels (default: the recipe's)
-    data_args:dict=None, # of the data set, such as "augment=light verify=False" (default: the recipe's)
+    data_args:dict=None, # other arguments of the data set, such as augment=light (default: the recipe's)
     data_dir:str=None,   # directory that holds the data (default: data)
     download:bool=False, # fetch the data if they aren't there
     num_workers:int=None, # processes that load images (default: one a processor, at most 16)
