@@ -5,6 +5,7 @@
     python .ci/check.py pages [FILE…]  titles, links, stored outputs and figures of the notebooks
     python .ci/check.py site FOLDER    what Quarto rendered: links, anchors, references, width of outputs, words for pictures,
                                        reach by keyboard, contrast, weight (.ci/audit.js sees what needs a browser)
+    python -I .ci/check.py installed   what pip put into this environment: wbattn and nothing beside it
 
 Prints each problem with its place; exits 1 if there is one.
 """
@@ -242,6 +243,16 @@ def check_site(folder):
     largest = max(weights, key=weights.get)
     print(f'{len(pages)} pages; Home weighs {weights.get("index.html", 0):.0f} kB, the heaviest, {largest}, {weights[largest]:.0f}')
 
+# ---- the installed package
+
+def check_installed():
+    from importlib.metadata import distribution
+    wbattn = distribution('wbattn')
+    for file in wbattn.files:
+        if file.parts[0] not in ('wbattn', '..') and not file.parts[0].endswith('.dist-info'): bad(file, 'is installed beside the package')
+    description = wbattn.metadata.get_payload() or wbattn.metadata['Description'] or ''
+    print(f"{wbattn.metadata['Name']} {wbattn.version}, {len(wbattn.files)} files, README of {len(description)} characters")
+
 if __name__ == '__main__':
-    {'code': check_code, 'pages': check_pages, 'site': check_site}[sys.argv[1]](*sys.argv[2:])
+    {'code': check_code, 'pages': check_pages, 'site': check_site, 'installed': check_installed}[sys.argv[1]](*sys.argv[2:])
     if problems: sys.exit('\n'.join([*dict.fromkeys(problems), f'{len(problems)} problems']))
