@@ -177,31 +177,38 @@ def _layers_in_forms(dim, ops, forms):
     return layers
 
 def run_bench(
-    options,         # see bench_run
-)->pd.DataFrame:     # time and memory
+    ops,           # operators, with commas between them
+    forms,         # names of `FORMS`
+    n,             # numbers of tokens
+    dim,           # token widths
+    dtype,         # of weights and tokens: float32, bfloat16, float64, float16
+    out=None,      # table to write (CSV)
+    seconds=1.,    # for each call on average, about
+    device=None,   # cpu, cuda or cuda:1; None: a GPU if there is one
+)->pd.DataFrame:   # time and memory
     "Measure every layer in every form at every size, and print the tables."
-    ops = options.ops.split(',')
-    forms = options.forms.split(',')
+    ops = ops.split(',')
+    forms = forms.split(',')
     for op in ops: check_choice(op, attn_layers | LAYERS, 'unknown operator')
     for form in forms: check_choice(form, FORMS, 'unknown form')
-    check_value('dtype', options.dtype, choice_of('float32', 'bfloat16', 'float64', 'float16'))
-    dims = _parse_sizes('dim', options.dim)
-    ns = _parse_sizes('n', options.n)
-    if options.out: _check_writable(options.out)
-    device = _resolve_device(options.device)
+    check_value('dtype', dtype, choice_of('float32', 'bfloat16', 'float64', 'float16'))
+    dims = _parse_sizes('dim', dim)
+    ns = _parse_sizes('n', n)
+    if out: _check_writable(out)
+    device = _resolve_device(device)
     torch.set_num_threads(int(os.environ.get('OMP_NUM_THREADS', 1)))
     tables = []
-    for dim, n in product(dims, ns):
+    for width, length in product(dims, ns):
         torch.manual_seed(0)
         torch.compiler.reset()
-        samples = 8 if n < 256 else 1
-        x = torch.randn(samples, n, dim).to(device, getattr(torch, options.dtype))
-        layers = {key: layer.to(device, x.dtype) for key, layer in _layers_in_forms(dim, ops, forms).items()}
-        table = measure(layers, x, options.seconds)
+        samples = 8 if length < 256 else 1
+        x = torch.randn(samples, length, width).to(device, getattr(torch, dtype))
+        layers = {key: layer.to(device, x.dtype) for key, layer in _layers_in_forms(width, ops, forms).items()}
+        table = measure(layers, x, seconds)
         table[['name', 'form']] = table.pop('name').tolist()
-        table = table.assign(b=samples, n=n, d=dim)
+        table = table.assign(b=samples, n=length, d=width)
         print(table.round(2).to_string(index=False), flush=True)
         tables.append(table)
     result = pd.concat(tables)
-    if options.out: _save_table(result, options.out, device)
+    if out: _save_table(result, out, device)
     return result

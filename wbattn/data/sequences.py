@@ -18,14 +18,16 @@ from fastcore.meta import delegates
 from fasttransform import Transform
 from fastai.torch_core import TitledStr
 from ..checks import check_types, check_value, int_range, require, UserError
-from .loaders import Loaders, TableDL, Task, as_loaders, dataset, labelled
+from .loaders import Loaders, TableDL, as_loaders, dataset, labelled
+from .tasks import Task
 
 # %% ../../nbs/48_sequences.ipynb #cef6bb85
 def padded(
     items # each one or two sequences, and a label; to predict, no label
 )->tuple: # ids, labels
     "A batch, filled up with zeros."
-    rows = [torch.from_numpy(np.asarray(row).astype(np.int64)) for item, *_ in items for row in item]
+    rows = []
+    for item, *_ in items: rows += [torch.from_numpy(np.asarray(row).astype(np.int64)) for row in item]
     ids = pad_sequence(rows, True).view(len(items), len(items[0][0]), -1).squeeze(1)
     return (ids,) if len(items[0]) == 1 else (ids, torch.stack([y for _, y in items]))
 
@@ -104,8 +106,8 @@ def sequence_dls(
     model_args = dict(num_classes=len(vocab), vocab_size=symbols, max_len=max_len, documents=documents)
     task = Task('sequences', 'sequences', model_args, ('accuracy',), dict(label_names=list(map(str, vocab))))
     make = partial(TableDL, create_batch=padded, retain=noop) # retain: a batch has other types than an item
-    return as_loaders(sets, task, bs=bs, val_bs=val_bs, seed=seed, device=device, make=make, contents=contents,
-                      name=name, parts=tuple(parts), record=record)
+    return as_loaders(sets, task, bs=bs, val_bs=val_bs, seed=seed, device=device, make=make,
+                      contents=contents, name=name, parts=tuple(parts), record=record)
 
 _of_the_data = ['name', 'parts', 'vocab', 'max_len', 'documents', 'symbols', 'drawn']
 sequence_options = delegates(sequence_dls, but=_of_the_data)
@@ -340,4 +342,5 @@ def pathfinder_dls(
     _check_sizes(sizes, data_seed)
     parts = draw_parts(partial(draw_pictures, data_seed), n_train, n_valid, n_test)
     rows = {k: (byte_rows(x), y) for k, (x, y) in parts.items()}
-    return sequence_dls('pathfinder', rows, ('apart', 'joined'), 1024, drawn=dict(data_seed=data_seed), **kwargs)
+    drawn = dict(data_seed=data_seed)
+    return sequence_dls('pathfinder', rows, ('apart', 'joined'), 1024, drawn=drawn, **kwargs)

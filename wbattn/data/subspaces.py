@@ -11,7 +11,8 @@ from copy import copy
 from torch import Tensor
 from fastai.data.core import TfmdDL
 from fastai.losses import CrossEntropyLossFlat
-from .loaders import Loaders, Task, as_loaders, dataset
+from .loaders import Loaders, as_loaders, dataset
+from .tasks import Task
 from ..checks import check_choice, check_value, int_range, require
 
 # %% ../../nbs/49_subspaces.ipynb #041ca9ca
@@ -79,7 +80,8 @@ def _draw_denoise(n, tokens, width, groups, generator):
     group = torch.randint(groups, (n, tokens), generator=generator)
     return draw_planes(group, groups, width, generator), None
 
-TASKS = dict(rank=_draw_rank, groups=_draw_groups, pair=_draw_pair, diagonal=_draw_diagonal, denoise=_draw_denoise)
+TASKS = dict(rank=_draw_rank, groups=_draw_groups, pair=_draw_pair, diagonal=_draw_diagonal,
+             denoise=_draw_denoise)
 
 # %% ../../nbs/49_subspaces.ipynb #905f574b
 def draw_sets(
@@ -111,7 +113,8 @@ def _check(task, tokens, width, groups, noise):
     check_value('width', width, int_range(2))
     check_value('groups', groups, int_range(2))
     require(noise >= 0, 'noise', noise, 'a number of at least 0')
-    require(task != 'rank' or 2*groups <= width, 'groups', groups, f'2·groups ≤ width = {width}, the largest rank')
+    expected = f'2·groups ≤ width = {width}, the largest rank'
+    require(task != 'rank' or 2*groups <= width, 'groups', groups, expected)
 
 # %% ../../nbs/49_subspaces.ipynb #976efc13
 class SubspaceSets:

@@ -16,7 +16,6 @@ from pathlib import Path
 from fastai.callback.core import Callback
 from fastai.callback.tracker import TrackerCallback
 from fastai.torch_core import rank_distrib
-from fastcore.basics import patch
 from timm.utils import unwrap_model
 from torch import Tensor
 from ..checks import UserError
@@ -26,8 +25,8 @@ from .metrics import gather
 def _kept_from_writing(error, path, tmp):
     "Is it the disk, or the place, that keeps a file from being written?"
     if isinstance(error, OSError): return error.filename in (None, str(path), str(tmp))
-    full = 'PytorchStreamWriter', 'inline_container' # what torch.save says of a full disk, as a RuntimeError
-    return isinstance(error, RuntimeError) and any(word in str(error) for word in full)
+    if not isinstance(error, RuntimeError): return False
+    return 'PytorchStreamWriter' in str(error) or 'inline_container' in str(error) # torch.save, of a full disk
 
 def atomic_write(
     path,  # of a file
@@ -37,7 +36,8 @@ def atomic_write(
     path = Path(path)
     tmp = path.with_name(f'.{secrets.token_hex(8)}.part') # nobody else's, and short however long the name is
     try:
-        new = os.open(tmp, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666) # the user's umask says who may read it
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+        new = os.open(tmp, flags, 0o666)                # the user's umask says who may read it
         os.close(new)
         write(tmp)
         with open(tmp, 'rb') as f: os.fsync(f.fileno()) # on the disk, before it takes the old one's place
@@ -62,12 +62,13 @@ def check_writable(
 
 # %% ../../nbs/57_checkpoint.ipynb #cfb5e8d9
 def write_json(
-    path, # of a file
-    o,    # plain values
+    path,   # of a file
+    values, # plain ones
 ):
-    "Write `o` as JSON: the whole file, or none of it."
-    text = json.dumps(o, indent=2) + '\n'
-    atomic_write(path, lambda f: f.write_text(text))
+    "Write values as JSON: the whole file, or none of it."
+    text = json.dumps(values, indent=2) + '\n'
+    def write(file): file.write_text(text)
+    atomic_write(path, write)
 
 def read_json(
     path, # of a file
@@ -85,17 +86,21 @@ def read_log(
     try: table = pd.read_csv(path)
     except ValueError as e: raise UserError(f"{str(path)!r} is no table of epochs: {e}") from None
     if 'epoch' not in table: raise UserError(f"{str(path)!r} is no table of epochs: it has no column 'epoch'")
-    words = [name for name in table if not is_numeric_dtype(table[name])]
-    if words: raise UserError(f"{str(path)!r} is no table of epochs: column {words[0]!r} holds {table[words[0]].iloc[0]!r}, no numbers")
-    return [{k: v for k, v in row.items() if pd.notna(v)} for row in table.to_dict('records')]
+    for name in table:
+        if is_numeric_dtype(table[name]): continue
+        word = table[name].iloc[0]
+        raise UserError(f"{str(path)!r} is no table of epochs: column {name!r} holds {word!r}, no numbers")
+    return [row.dropna().to_dict() for _, row in table.astype(object).iterrows()]
 
 def write_epoch(
     path:Path, # CSV file
     row:dict,  # `epoch`, and what was measured
 ):
     "Write a row of a table, after those of earlier epochs."
-    earlier = [r for r in read_log(path) if r['epoch'] < row['epoch']] if path.exists() else []
-    atomic_write(path, partial(pd.DataFrame([*earlier, row]).to_csv, index=False, float_format='%.6g'))
+    rows = read_log(path) if path.exists() else []
+    earlier = [r for r in rows if r['epoch'] < row['epoch']]
+    table = pd.DataFrame([*earlier, row])
+    atomic_write(path, partial(table.to_csv, index=False, float_format='%.6g'))
 
 # %% ../../nbs/57_checkpoint.ipynb #6bbdc408
 def rng_state(
@@ -104,8 +109,9 @@ def rng_state(
     "States of all random number generators a run draws from."
     name, keys, *rest = np.random.get_state()
     cuda = torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None # of this process's GPU
-    return dict(python=random.getstate(), torch=torch.get_rng_state(), numpy=(name, keys.tolist(), *rest), cuda=cuda,
-                loaders=[dl.rng.getstate() for dl in dls.loaders])
+    loaders = [dl.rng.getstate() for dl in dls.loaders]
+    numpy_state = (name, keys.tolist(), *rest)
+    return dict(python=random.getstate(), torch=torch.get_rng_state(), numpy=numpy_state, cuda=cuda, loaders=loaders)
 
 def set_rng_state(
     state:dict, # what rng_state returned
@@ -116,7 +122,7 @@ def set_rng_state(
     torch.set_rng_state(state['torch'])
     np.random.set_state(state['numpy'])
     if state['cuda'] is not None and torch.cuda.is_available(): torch.cuda.set_rng_state(state['cuda'])
-    for dl, o in zip(dls.loaders, state['loaders']): dl.rng.setstate(o)
+    for dl, of_loader in zip(dls.loaders, state['loaders']): dl.rng.setstate(of_loader)
 
 # %% ../../nbs/57_checkpoint.ipynb #a7e69742
 def _stateful_callbacks(learn):
@@ -149,7 +155,7 @@ def _parts(learn):
 
 def _learner_state(learn):
     "Weights, optimiser, gradient scaler, averaged weights, callbacks and smoothed loss."
-    states = {k: o and o.state_dict() for k, o in _parts(learn).items()}
+    states = {name: part and part.state_dict() for name, part in _parts(learn).items()}
     callbacks = {name: cb.state_dict() for name, cb in _stateful_callbacks(learn).items()}
     smooth = learn.recorder.smooth_loss
     smooth_loss = vars(smooth) | dict(val=smooth.val.as_subclass(Tensor)) # no class of fastai's
@@ -157,9 +163,10 @@ def _learner_state(learn):
 
 def _load_learner_state(learn, state):
     "Put back what decides the training of a Learner."
-    for k, o in _parts(learn).items():
-        if state[k]: o.load_state_dict(state[k])
-    saved, callbacks = state.get('callbacks', {}), _stateful_callbacks(learn)
+    for name, part in _parts(learn).items():
+        if state[name]: part.load_state_dict(state[name])
+    saved = state.get('callbacks', {})
+    callbacks = _stateful_callbacks(learn)
     for name in saved.keys() ^ callbacks.keys():
         if name in saved: what = f"the checkpoint has a state of {name!r}, and there is no such callback"
         else: what = f"callback {name!r} has a state, and the checkpoint has none of it"
@@ -170,8 +177,9 @@ def _load_learner_state(learn, state):
 # %% ../../nbs/57_checkpoint.ipynb #f613ece6
 def versions()->dict:
     "Versions of Python and of the libraries a run depends on."
-    libs = 'wbattn', 'torch', 'torchvision', 'fastai', 'timm', 'einops', 'numpy', 'sklearn'
-    return {'python': platform.python_version()} | {n: str(import_module(n).__version__) for n in libs}
+    libraries = 'wbattn', 'torch', 'torchvision', 'fastai', 'timm', 'einops', 'numpy', 'sklearn'
+    found = {name: str(import_module(name).__version__) for name in libraries}
+    return dict(python=platform.python_version()) | found
 
 # %% ../../nbs/57_checkpoint.ipynb #ca29493b
 class Checkpoint(TrackerCallback):
@@ -184,34 +192,42 @@ class Checkpoint(TrackerCallback):
         monitor='accuracy' # the metric whose highest value is the best
     ):
         super().__init__(monitor)
-        self.path, self.info, self.state = Path(path), info, state
+        self.path = Path(path)
+        self.info = info
+        self.state = state
+
     def before_fit(self):
         super().before_fit()
         if self.state is None:
             _check_states(self.learn)
-            return self.save(0)
+            self.save(0)
+            return
         try: _load_learner_state(self.learn, self.state)
         except (RuntimeError, KeyError, TypeError) as e: # another model's, or a damaged one
             raise UserError(f"{str(self.path)!r} doesn't fit the run: {str(e).strip()}") from e
         self.best = self.state['best']
+
     def before_epoch(self):
         if self.state is None: return
-        states, self.state = self.state['rng'], None
+        states = self.state['rng']
+        self.state = None
         set_rng_state(states[rank_distrib() % len(states)], self.dls)
+
     def after_epoch(self):
         super().after_epoch()
         self.save(self.epoch + 1)
 
-# %% ../../nbs/57_checkpoint.ipynb #57chksav
-@patch
-def save(self:Checkpoint,
-    epoch:int, # finished epochs
-):
-    "Write a checkpoint, and the best beside it."
-    about = dict(epoch=epoch, rng=gather(rng_state(self.dls)), best=self.best, info=self.info, versions=versions())
-    if rank_distrib(): return
-    atomic_write(self.path, partial(torch.save, _learner_state(self.learn) | about))
-    if epoch and self.new_best: atomic_write(self.path.with_name('best.pt'), partial(shutil.copyfile, self.path))
+    def save(self,
+        epoch:int, # finished epochs
+    ):
+        "Write a checkpoint, and the best beside it."
+        rng = gather(rng_state(self.dls)) # of all processes
+        if rank_distrib(): return
+        state = _learner_state(self.learn)
+        state |= dict(epoch=epoch, rng=rng, best=self.best, info=self.info, versions=versions())
+        atomic_write(self.path, partial(torch.save, state))
+        if epoch and self.new_best:
+            atomic_write(self.path.with_name('best.pt'), partial(shutil.copyfile, self.path))
 
 # %% ../../nbs/57_checkpoint.ipynb #f9cab05d
 def load_checkpoint(
@@ -238,15 +254,18 @@ class CSVLog(Callback):
     def after_epoch(self):
         if rank_distrib(): return
         row = dict(zip(self.recorder.metric_names, [self.epoch + 1, *self.recorder.values[-1]]))
-        row |= dict(lr=self.opt.hypers[-1]['lr'], seconds=round(time.perf_counter() - self.start, 2))
+        row['lr'] = self.opt.hypers[-1]['lr']
+        row['seconds'] = round(time.perf_counter() - self.start, 2)
         if hasattr(self.learn, 'speed'): row['images_per_s'] = round(self.speed.rate, 1)
         write_epoch(self.path, row)
 
 # %% ../../nbs/57_checkpoint.ipynb #57s1gncl
 class DelayedSignals:
-    "Within a `with` block Ctrl-C and SIGTERM wait for `check`, where Python handles them, in its main thread."
+    "Within a `with` block Ctrl-C and SIGTERM wait for `check`, where Python handles them: in its main thread."
     def __enter__(self):
-        self.received, self.handlers, self.process = None, {}, os.getpid()
+        self.received = None
+        self.handlers = {}
+        self.process = os.getpid()
         if threading.current_thread() is not threading.main_thread(): return self
         for number in (signal.SIGINT, signal.SIGTERM):
             handler = signal.getsignal(number)
