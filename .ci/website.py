@@ -58,6 +58,7 @@ def main():
     prepare()
     render()
     link_halves()
+    subprocess.run([sys.executable, root/'.ci/slim.py', root/'_proc'/'_docs'], check=True)
     sys.exit(subprocess.run([sys.executable, '.ci/check.py', 'site', '_proc/_docs'], cwd=root).returncode)
 
 if __name__ == '__main__': main()

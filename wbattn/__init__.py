@@ -128,6 +128,6 @@ def _without_known_warnings(exec_module, module):
 
 if 'timm' in sys.modules: import_module('wbattn.models')
 else: sys.meta_path.insert(0, _WhenImported('timm', _register_models))
-for _name in ('fastai.layers', 'tqdm.autonotebook'):
+for _name in ('fastai.layers', 'torch._decomp.decompositions_for_jvp', 'tqdm.autonotebook'):
     if _name not in sys.modules: sys.meta_path.insert(0, _WhenImported(_name, _without_known_warnings))
 

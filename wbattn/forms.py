@@ -43,8 +43,8 @@ def operator(
         if form is None: return plain(*args, **kwargs)
         try:
             if not reason: return form(*args, **kwargs)
-        except Unfit as unfit: reason = str(unfit)
-        if _forced.get() == 'fast': raise ValueError(f'{call.__name__} has no fast form here: {reason}')
+        except Unfit as unfit: reason = unfit.args[0]
+        if _asked_for() == 'fast': raise ValueError(f'{call.__name__} has no fast form here: {reason}')
         return plain(*args, **kwargs)
     package, in_ops, _ = plain.__module__.partition('.ops.')
     call.plain = plain
@@ -58,6 +58,13 @@ _form_names = choice_of('plain', 'fast', None)
 _default = os.environ.get('WBATTN_FORM') or None
 check_value('WBATTN_FORM', _default, _form_names)
 _forced = ContextVar('form', default=_default)   # each thread and each task has its own
+
+def _asked_for():
+    "The form that `use` asks for here, or None."
+    return _forced.get()
+
+# Before PyTorch 2.14 its compiler can't read a ContextVar: there, what was asked for at compilation stays.
+_asked_for._dynamo_marked_constant = torch.__version__ < '2.14'
 
 # %% ../nbs/05_forms.ipynb #d878d5a0
 @contextmanager
@@ -98,7 +105,7 @@ _import_fast._dynamo_marked_constant = True   # assume_constant_result, without 
 # %% ../nbs/05_forms.ipynb #d1650522
 def _fast_form(op, args, kwargs):
     "The fast form for these arguments or None, and the reason why it doesn't run: '' where it may."
-    if _forced.get() == 'plain': return None, 'it is asked for'
+    if _asked_for() == 'plain': return None, 'it is asked for'
     if op.fast_module is not None:
         _import_fast(op.fast_module)
         if not torch.compiler.is_compiling(): op.fast_module = None

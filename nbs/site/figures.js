@@ -5,13 +5,12 @@
 //     replaceStill("still-steps", steps(await fetchJson("records/try_steps.json")));
 //
 // Where no script runs, the still picture stays.
+import {CLASSES, GREY, OPERATORS} from './palette.js';
+
 const NS = 'http://www.w3.org/2000/svg';
-export const COLORS = ['#D55E00', '#0072B2', '#009E73', '#CC79A7', '#b58900', '#56B4E9', '#888888', '#7a5cc0', '#c0392b'];
+export const COLORS = CLASSES;
 // An operator has one colour in all figures.
-const OPERATORS = {'ECA': '#D55E00', 'ECA, expansion': '#D55E00', 'ECA, compression': '#b58900', 'MSSA': '#CC79A7', 'MSSA (CRATE)': '#CC79A7',
-  'TSSA': '#0072B2', 'TSSA, causal': '#56B4E9', 'DMSA': '#009E73', 'ReduNet': 'currentColor', 'XCA': '#7a5cc0',
-  'CBSA': '#E69F00'};
-const colour = name => OPERATORS[name] || '#888888';
+const colour = name => OPERATORS[name] || GREY;
 
 export function el(tag, attrs = {}, ...kids) {
   const e = document.createElement(tag);
@@ -88,7 +87,7 @@ const cross = (f, v) => f.svg.append(draw('line', {x1: f.X(v), x2: f.X(v), y1: f
 function legend(rows) {
   const table = el('table', {class: 'table table-sm'}, el('thead', {}, el('tr', {}, ...rows.head.map(h => el('th', {}, h)))));
   table.append(el('tbody', {}, ...rows.body.map(([color, ...cells]) => el('tr', {},
-    el('td', {}, ...(color ? [el('span', {style: `color:${color};font-weight:bold`}, '■ ')] : []), cells[0]), ...cells.slice(1).map(c => el('td', {}, c))))));
+    el('td', {}, ...(color ? [el('span', {style: `color:${color};font-weight:bold`, 'aria-hidden': 'true'}, '■ ')] : []), cells[0]), ...cells.slice(1).map(c => el('td', {}, c))))));
   return table;
 }
 

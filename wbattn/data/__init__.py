@@ -8,16 +8,16 @@ __all__ = ['array_dls', 'cifar_dls', 'dataset', 'digits_dls', 'folder_dls', 'get
            'subspaces_dls', 'text_dls']
 
 # %% ../../nbs/54_data.ipynb #54c10004
-from .datasets import (cifar_dls, dls_args, folder_dls, folder_masks_dls, get_dls, grey_cifar_dls, imagenet_dls,
-    known_task, pictures, read_folder, read_imagenet, read_published, real_accuracy, spec_of)
+from .datasets import (cifar_dls, dls_args, folder_dls, folder_masks_dls, get_dls, grey_cifar_dls,
+    imagenet_dls, known_task, pictures, read_folder, read_imagenet, read_published, real_accuracy, spec_of)
 from .images import AUGMENTS, Augment, UnreadableImage, image_dls, mask_dls, read_image, read_mask
-from wbattn.data.loaders import (DATASETS, DatasetSpec, Loaders, Task, array_dls, compare_fingerprints, dataset,
-    task_of)
+from .loaders import DATASETS, DatasetSpec, Loaders, array_dls, dataset, hold_out
 from .scenes import Scenes, digits_arrays, digits_dls, scenes, scenes_dls
 from .sequences import imdb_dls, listops_dls, pathfinder_dls, sequence_dls
 from .subspaces import subspaces_dls
+from .tasks import Task, compare_fingerprints, task_of
 from .text import text_dls
 
-_all_ = ['array_dls', 'cifar_dls', 'dataset', 'digits_dls', 'folder_dls', 'get_dls', 'image_dls', 'imagenet_dls',
-         'imdb_dls', 'listops_dls', 'mask_dls', 'pathfinder_dls', 'pictures', 'scenes', 'scenes_dls', 'sequence_dls',
-         'subspaces_dls', 'text_dls']
+_all_ = ['array_dls', 'cifar_dls', 'dataset', 'digits_dls', 'folder_dls', 'get_dls', 'image_dls',
+         'imagenet_dls', 'imdb_dls', 'listops_dls', 'mask_dls', 'pathfinder_dls', 'pictures', 'scenes',
+         'scenes_dls', 'sequence_dls', 'subspaces_dls', 'text_dls']

@@ -18,12 +18,12 @@ from PIL import Image
 from unittest.mock import patch as replaced
 from fastai.data.core import DataLoaders, Datasets
 from ..checks import check_choice, check_types, nearest, require, UserError
-from .files import describe_left_out, find_pictures, print_main
-from .images import check_files, hold_out, image_dls, mask_dls
-from .loaders import DATASETS, DatasetSpec, Loaders, Task, dataset
+from .files import decode_text, describe_left_out, find_pictures, print_main
+from .images import check_files, image_dls, mask_dls
+from .loaders import DATASETS, DatasetSpec, Loaders, dataset, hold_out
 from .sequences import byte_rows, sequence_dls, sequence_options
-from .text import decode_text
-import wbattn.data.scenes, wbattn.data.subspaces # noqa: F401, whose data sets stand in the table, too
+from .tasks import Task
+import wbattn.data.scenes, wbattn.data.subspaces, wbattn.data.text # noqa: F401, data sets of the table
 
 # %% ../../nbs/50_datasets.ipynb #ede925fc
 def pictures(
@@ -214,7 +214,8 @@ def _check_flat_parts(found, where):
         for name in _class_folders(found, ''):
             if name not in where.values() and name not in flat: found.leave('folders beside train', name)
     elif flat:
-        raise UserError(f"{str(found.root/flat[0])!r} holds pictures and no class folders, beside class folders: "
+        folder = str(found.root/flat[0])
+        raise UserError(f"{folder!r} holds pictures and no class folders, beside class folders: "
                         "is it a part or a class? Put all class folders into train/, or give it another name")
 
 def _folder_parts(found):

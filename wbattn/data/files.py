@@ -6,10 +6,11 @@
 __all__ = ['Found']
 
 # %% ../../nbs/43_files.ipynb #43f10004
-import hashlib, os, re, sys, unicodedata
+import codecs, hashlib, os, re, sys, unicodedata
 import numpy as np
 from collections import deque
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from torchvision.datasets.folder import IMG_EXTENSIONS
 from fastai.torch_core import rank_distrib
@@ -57,7 +58,7 @@ def _folder_first(name):
 def find_files(
     root # a folder
 )->Found:
-    "All files below a folder, each real one once; without hidden ones, our own runs, and links that lead nowhere new."
+    "All files below a folder, each real one once, without hidden ones, our own runs, and links to them."
     found = Found(Path(root))
     folders = deque([''])  # to look into, by their names below the root
     links = deque()        # come last: a file is found under its own name first
@@ -72,7 +73,7 @@ def find_files(
 def _look_into(found, name, folders, links, visited):
     "Sort what is in a folder: files, folders to look into, links to follow"
     path = os.path.join(found.root, name) if name else found.root
-    entries = sorted(os.scandir(path), key=lambda entry: entry.name)
+    entries = sorted(os.scandir(path), key=attrgetter('name'))
     if name and _is_ours(path, {entry.name for entry in entries}): return found.leave('runs of wbattn', name)
     visited.add(os.path.realpath(path))
     if name: found.folders.append(name)
@@ -153,6 +154,22 @@ def name_bytes(
     "A name as the file system has it."
     return name.encode(errors='surrogateescape')
 
+# %% ../../nbs/43_files.ipynb #00b1d7c7
+def content_hash(
+    items,    # an array of paths, or of anything else in its first dimension
+    labels=() # one each
+)->str:       # hexadecimal
+    "A hash of files' names or of items of an array, and of labels."
+    items = np.asarray(items)
+    digest = hashlib.sha256()
+    if items.dtype.kind == 'U':
+        for name in names_below(items.tolist()): digest.update(name_bytes(name) + b'\0')
+    else:
+        digest.update(str(items.shape).encode())
+        digest.update(np.ascontiguousarray(items[::max(1, len(items)//64)]).tobytes())
+    digest.update(np.asarray(labels, np.int64).tobytes())
+    return digest.hexdigest()
+
 # %% ../../nbs/43_files.ipynb #306b47f4
 def _place(name):
     "A number in [0, 1) that follows from a name as if it were drawn"
@@ -175,3 +192,18 @@ def split_by_name(
         held[members[-1]] = False
     if not held.any(): raise UserError("too few members of every class; expected at least two of a class")
     return np.flatnonzero(~held), np.flatnonzero(held)
+
+# %% ../../nbs/43_files.ipynb #43f1000f
+_MARKS = {codecs.BOM_UTF32_LE: 'utf-32', codecs.BOM_UTF32_BE: 'utf-32', codecs.BOM_UTF8: 'utf-8-sig',
+          codecs.BOM_UTF16_LE: 'utf-16', codecs.BOM_UTF16_BE: 'utf-16'}    # the longer ones first
+
+def decode_text(
+    raw, # bytes of a file
+    name # of the file, for errors
+)->bytes:# without its byte-order mark
+    "A text in UTF-8, if a byte-order mark says that it is in UTF-16 or UTF-32; else the bytes as they are."
+    encoding = next((e for mark, e in _MARKS.items() if raw.startswith(mark)), None)
+    if encoding is None: return raw
+    if encoding == 'utf-8-sig': return raw[len(codecs.BOM_UTF8):]
+    try: return raw.decode(encoding).encode()
+    except UnicodeError as e: raise UserError(f"{str(name)!r} begins as {encoding}, but isn't: {e}") from None

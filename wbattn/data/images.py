@@ -24,15 +24,17 @@ from fastai.torch_core import TensorImage, TensorMask
 from fastai.vision.augment import FlipItem, Resize
 from fastai.vision.core import AddMaskCodes, PILImage, PILMask
 from fastai.vision.utils import verify_image
-from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD, create_transform
+from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD, create_transform, resolve_model_data_config
 from timm.data.auto_augment import NAME_TO_OP, posterize
 from timm.data.random_erasing import RandomErasing
 from timm.layers import to_2tuple, to_3tuple
+from timm.utils import unwrap_model
 from ..checks import (FRACTION, NOT_NEGATIVE, SHARE, Rule, UserError, check_choice, check_fields, check_types,
     check_value, checked_field, choice_of, int_range, require)
-from .files import describe_left_out, find_files, find_pictures, names_below, print_main, split_by_name
-from wbattn.data.loaders import (Loaders, as_loaders, content_hash, labelled, mask_task, picture_task,
-    stratified_split)
+from wbattn.data.files import (content_hash, describe_left_out, find_files, find_pictures, print_main,
+    split_by_name)
+from .loaders import Loaders, as_loaders, hold_out, labelled
+from .tasks import mask_task, picture_task
 
 # %% ../../nbs/45_images.ipynb #f52f6ce4
 def _opened(o):
@@ -136,16 +138,16 @@ AREA_SHARES = Rule(_is_range_of_shares, "two shares of the area in (0, 1], the s
 @dataclass(frozen=True)
 class Augment:
     "How images are augmented for training, and cropped for evaluation."
-    crop:str=checked_field('rrc', CROPS) # 'rrc': random part and shape; 'pad': shifted by up to an eighth; 'none'
-    scale:tuple[float, float]=checked_field((0.08, 1.), AREA_SHARES) # smallest and largest share of an 'rrc' crop
+    crop:str=checked_field('rrc', CROPS) # 'rrc': random part; 'pad': shifted by an eighth; 'none'
+    scale:tuple[float, float]=checked_field((0.08, 1.), AREA_SHARES) # least, largest share of an 'rrc' crop
     hflip:float=checked_field(0.5, FRACTION) # probability of mirroring
-    color_jitter:float=checked_field(0., NOT_NEGATIVE) # of brightness, contrast, saturation; not with timm's policies
+    color_jitter:float=checked_field(0., NOT_NEGATIVE) # of brightness, contrast and saturation
     auto_augment:str='none' # timm's 'rand-m9-mstd0.5-inc1', …, torchvision's RandAugment 'tv-n2-m14', or none
     reprob:float=checked_field(0., FRACTION) # probability of erasing a random rectangle, filled with noise
-    repeated_aug:int=checked_field(1, int_range(1, 100)) # augmented copies of an image in an epoch of fewer images
+    repeated_aug:int=checked_field(1, int_range(1, 100)) # copies of an image, in an epoch of fewer
     interpolation:str=checked_field('bicubic', choice_of('bilinear', 'bicubic')) # 'bilinear' or 'bicubic'
     crop_pct:float=checked_field(0.875, SHARE) # side of the evaluation crop over that of the resized image
-    crop_mode:str=checked_field('center', CROP_MODES) # for evaluation: 'center', 'squash' both sides, or pad a 'border'
+    crop_mode:str=checked_field('center', CROP_MODES) # 'center', 'squash' both sides, or 'border': pad
 
     def __post_init__(self):
         check_fields(self)
@@ -216,6 +218,36 @@ class RandomErase(Transform):
         self.erasing.device = x.device
         return self.erasing(x.as_subclass(Tensor))
 
+# %% ../../nbs/45_images.ipynb #45a0e102
+class EvalTransform:
+    "From a picture to what a model takes, as for its evaluation."
+    def __init__(self,
+        model,     # its `pretrained_cfg` says how pictures are prepared
+        size=None, # height and width; None: those that the model was made for
+    ):
+        model = unwrap_model(model)
+        config = resolve_model_data_config(model)
+        chans, *usual_size = config['input_size']
+        stem = getattr(model, 'patch_embed', None)
+        size = size or getattr(stem, 'img_size', None) or usual_size
+        config['input_size'] = chans, *size
+        self.mode = 'L' if chans == 1 else 'RGB'
+        *self.steps, self.normalize = create_transform(**config).transforms
+
+    def pixels(self,
+        picture # whatever `read_image` takes
+    )->Tensor:  # `c h w`, in [0, 1]
+        "The picture in the model's size and colours."
+        x = read_image(picture, self.mode)
+        for step in self.steps: x = step(x)
+        return x
+
+    def __call__(self,
+        picture # whatever `read_image` takes
+    )->Tensor:  # `c h w`
+        "The picture as the model takes it."
+        return self.normalize(self.pixels(picture))
+
 # %% ../../nbs/45_images.ipynb #af7dfdba
 def height_width(
     img_size, # a whole number, or two
@@ -225,34 +257,7 @@ def height_width(
     require(min(size) >= 1, 'img_size', img_size, "a number of pixels, or two")
     return size
 
-def _held_out(x, y, share):
-    "Indices to train on and to hold out"
-    x = np.asarray(x)
-    is_files = x.dtype.kind == 'U'
-    if is_files: return split_by_name(names_below(x.tolist()), y, share)
-    return stratified_split(y, share)
-
-def hold_out(
-    parts,    # name → (images, labels); 'test' is the test part
-    valid_pct # share of the first to hold out; None: 0.2 if there is no other, or only a test part
-)->dict:      # two parts at least
-    "The parts with a share of the first for validation."
-    (name, (x, y)), *others = parts.items()
-    others = dict(others)
-    if valid_pct is None: valid_pct = 0. if others.keys() - {'test'} else 0.2
-    if not valid_pct and not others: raise UserError("no images to validate on; pass a valid_pct such as 0.2")
-    if not valid_pct: return parts
-    unused = others.keys() - {'test'} if 'test' in others else ()
-    if unused:
-        left_out = ', '.join(map(repr, unused))
-        print_main(f"valid_pct={valid_pct:g} validates on a share of {name!r}; left out: {left_out}")
-    x = np.asarray(x)
-    y = np.asarray(y)
-    train, held = _held_out(x, y, valid_pct)
-    split = {f'{name} without {valid_pct:g}': (x[train], y[train]), f'{valid_pct:g} of {name}': (x[held], y[held])}
-    return split | {k: v for k, v in others.items() if k not in unused}
-
-def _is_small(size): return max(size) < 96     # of pictures that come as pixels, and are trained on from scratch
+def _is_small(size): return max(size) < 96     # of pictures that models are trained on from scratch
 
 def _augmentation(name, size, changes):
     "The augmentation of a name, or the one that goes with a size, with other fields"
@@ -290,7 +295,7 @@ def image_dls(
     valid_pct:float|None=None, # share of each class to hold out for validation; 0: validate on the next part
     train_on:str='train', # part to train on; 'train+val' is both together
     augment:str|None=None, # a name in AUGMENTS; None: by size 'light' or 'finetune'
-    mean:float|tuple[float, float, float]|None=None, # of each channel, in [0, 1]; None: the data's or ImageNet's
+    mean:float|tuple[float, float, float]|None=None, # of each channel, in [0, 1]; None: own or ImageNet's
     std:float|tuple[float, float, float]|None=None, # likewise
     own:tuple|None=None, # the data set's mean and std
     verify:bool=True, # compare the files' checksums with those published; of a folder: decode every file once
@@ -432,8 +437,9 @@ def _mask_set(path, names, masks, codes, split_idx):
     root = Path(path)
     picture_files = [str(root/'images'/name) for name in names]
     mask_files = [str(root/'masks'/masks[name]) for name in names]
-    pictures = TfmdLists(picture_files, Pipeline(ReadFile(_read_picture)), split_idx=split_idx, types=[object])
-    targets = TfmdLists(mask_files, Pipeline(ReadFile(_read_mask)), split_idx=split_idx, types=[object])
+    kwargs = dict(split_idx=split_idx, types=[object])
+    pictures = TfmdLists(picture_files, Pipeline(ReadFile(_read_picture)), **kwargs)
+    targets = TfmdLists(mask_files, Pipeline(ReadFile(_read_mask)), **kwargs)
     res = Datasets(tls=[pictures, targets], n_inp=1)
     res.loss_func = PixelLoss()      # what a plain Learner takes
     res.vocab = CategoryMap(codes, sort=False)
@@ -463,7 +469,8 @@ def mask_dls(
     def check(name): check_mask(root/'images'/name, root/'masks'/masks[name], len(codes), ignore, masks[name])
     parallel(check, names, threadpool=True, n_workers=8, progress=len(names) > 5000)
     kept, held = split_by_name(names, np.zeros(len(names)), valid_pct)
-    parts = {f'all without {valid_pct:g}': [names[i] for i in kept], f'{valid_pct:g} of all': [names[i] for i in held]}
+    parts = {f'all without {valid_pct:g}': [names[i] for i in kept],
+             f'{valid_pct:g} of all': [names[i] for i in held]}
     folder = os.path.basename(os.path.abspath(root))
     left_out = describe_left_out(found.left_out)
     print_main(f"folder {folder!r}: {len(kept)} + {len(held)} pictures with masks{left_out}")
@@ -483,5 +490,7 @@ def _mask_loaders(root, codes, size, hflip, ignore, masks, parts, **kwargs):
     after_batch = [IntToFloatTensor(), Normalize.from_stats(mean, std, cuda=False)]
     if ignore is not None: after_batch.append(IgnoreLabel(ignore))
     contents = [(len(names), content_hash(names)) for names in parts.values()]
-    return as_loaders([train_set, valid_set], mask_task(codes, size, mean=mean, std=std), parts=tuple(parts),
-                      make=partial(TfmdDL, after_item=after_item), after_batch=after_batch, contents=contents, **kwargs)
+    task = mask_task(codes, size, mean=mean, std=std)
+    make = partial(TfmdDL, after_item=after_item)
+    return as_loaders([train_set, valid_set], task, parts=tuple(parts), make=make, after_batch=after_batch,
+                      contents=contents, **kwargs)

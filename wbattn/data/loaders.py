@@ -6,9 +6,9 @@
 __all__ = ['array_dls']
 
 # %% ../../nbs/44_loaders.ipynb #f2f1fcc3
-import hashlib, os, random
+import os, random
 import numpy as np, pandas as pd, torch
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from inspect import signature
 from pathlib import Path
 from typing import Callable
@@ -18,173 +18,13 @@ from fastcore.foundation import L
 from fastcore.parallel import num_cpus
 from fasttransform import Pipeline, Transform
 from fastai.data.core import DataLoaders, Datasets, TfmdDL, TfmdLists
-from fastai.data.transforms import Categorize, Normalize, get_c
-from fastai.torch_core import (TensorCategory, TensorImage, TensorImageBW, TensorMultiCategory,
-    default_device, display_df, num_distrib)
+from fastai.data.transforms import Categorize, Normalize
+from fastai.torch_core import (TensorCategory, TensorImage, TensorImageBW, default_device, display_df,
+    num_distrib)
 import fastai.vision.data, fastai.vision.learner  # noqa: F401, how fastai draws images and results
 from ..checks import check_types, check_value, int_range, require, UserError
-from .files import name_bytes, names_below
-
-# %% ../../nbs/44_loaders.ipynb #edbc33d5
-@dataclass(frozen=True)
-class Task:
-    "What training, commands and reports must know of data."
-    kind:str        # 'images', 'masks', 'text' or 'sequences'
-    unit:str        # what there is many of, in words
-    model_args:dict # arguments of a model that fits
-    metrics:tuple   # names of what is reported after each epoch
-    config:dict     # what is written beside weights, in the form of timm's `pretrained_cfg`
-    targets:str='classes' # 'classes'; of fastai's other blocks 'labels', several an input, or 'numbers'
-    fingerprint:dict=field(default_factory=dict) # which data these are; of others' loaders: empty
-
-# %% ../../nbs/44_loaders.ipynb #8c03e00f
-def picture_task(
-    vocab,     # names of the classes
-    chans,     # colours of a picture
-    size,      # height and width
-    **config   # how pictures are prepared: mean, std, crop_pct, crop_mode, interpolation
-)->Task:
-    "Pictures and their classes."
-    args = dict(num_classes=len(vocab), in_chans=chans, img_size=tuple(size))
-    metrics = ('accuracy',) if len(vocab) <= 10 else ('accuracy', 'top5')
-    return Task('images', 'images', args, metrics, config | dict(label_names=[str(o) for o in vocab]))
-
-def mask_task(
-    codes,    # names of the classes, by number
-    size,     # height and width
-    **config  # mean, std
-)->Task:
-    "Pictures and the class of each of their pixels: a whole picture is shown, squashed if need be."
-    squashed = dict(crop_pct=1., crop_mode='squash', interpolation='bilinear')
-    task = picture_task(codes, 3, size, **squashed, **config)
-    return replace(task, kind='masks', metrics=('miou', 'pixels'))
-
-def class_names(
-    dls,             # DataLoaders of fastai or PyTorch
-    num_classes=None # how many there are, where the loaders don't say
-):                   # a list
-    "The names of their classes, or numbers where they have none."
-    vocab = getattr(dls, 'vocab', None)
-    if vocab is not None and len(vocab) and not isinstance(vocab[-1], str) and hasattr(vocab[-1], '__len__'):
-        vocab = vocab[-1] # one vocabulary a block, of which the last is the target's
-    count = get_c(dls)
-    if vocab is not None and len(vocab) == count: names = list(vocab)
-    else: names = list(range(count or num_classes or 0))
-    if not names:
-        raise ValueError("these loaders don't say how many classes there are; set dls.vocab, their names")
-    return names
-
-# %% ../../nbs/44_loaders.ipynb #39bf9ee3
-def first_batch(
-    dl # a loader of fastai or PyTorch
-):     # a tuple
-    "The first batch of a loader."
-    return dl.one_batch() if hasattr(dl, 'one_batch') else next(iter(dl))
-
-def target_kind(
-    y # targets of a batch
-)->str:
-    "What the targets of pictures are: 'classes', 'labels', 'numbers' or 'masks'; anything else is refused."
-    whole = isinstance(y, Tensor) and not y.is_floating_point() and not y.is_complex()
-    if isinstance(y, TensorMultiCategory): return 'labels'
-    if whole and y.ndim == 1: return 'classes'
-    if whole and y.ndim == 3: return 'masks'
-    if isinstance(y, Tensor) and y.is_floating_point() and y.ndim in (1, 2): return 'numbers'
-    what = f'{y.dtype} of shape {list(y.shape)}' if isinstance(y, Tensor) else type(y).__name__
-    raise ValueError(f"the targets of a batch are {what}; expected classes `b`, labels `b c`, numbers `b` or "
-                     "`b k`, or masks `b h w`")
-
-def task_of(
-    dls,             # DataLoaders: ours, or fastai's with loaders of fastai or PyTorch
-    num_classes=None # how many there are, where the loaders don't say
-)->Task:
-    "The task of loaders; of others than ours it is read off a batch of pictures."
-    if hasattr(dls, 'task'): return dls.task
-    batch = first_batch(dls.valid)
-    if len(batch) != 2 or getattr(batch[0], 'ndim', 0) != 4:
-        shapes = [list(getattr(o, 'shape', ())) for o in batch]
-        raise ValueError(f"a batch has parts of shapes {shapes}; expected pictures `b c h w` and targets")
-    x, y = batch
-    _, chans, *size = x.shape
-    kind = target_kind(y)
-    if kind == 'numbers':
-        count = y.shape[1] if y.ndim == 2 else 1
-        task = picture_task(range(count), chans, size)
-        return replace(task, targets='numbers', metrics=('mae',), config={})
-    task = picture_task(class_names(dls, num_classes), chans, size)
-    if kind == 'masks': return replace(task, kind='masks', metrics=('miou', 'pixels'))
-    if kind == 'labels': return replace(task, targets='labels', metrics=('accuracy_multi',))
-    return task
-
-# %% ../../nbs/44_loaders.ipynb #00b1d7c7
-def content_hash(
-    items,    # an array of paths, or of anything else in its first dimension
-    labels=() # one each
-)->str:       # hexadecimal
-    "A hash of files' names or of items of an array, and of labels."
-    items = np.asarray(items)
-    digest = hashlib.sha256()
-    if items.dtype.kind == 'U':
-        for name in names_below(items.tolist()): digest.update(name_bytes(name) + b'\0')
-    else:
-        digest.update(str(items.shape).encode())
-        digest.update(np.ascontiguousarray(items[::max(1, len(items)//64)]).tobytes())
-    digest.update(np.asarray(labels, np.int64).tobytes())
-    return digest.hexdigest()
-
-# %% ../../nbs/44_loaders.ipynb #61bea0b0
-ROLES = 'train', 'valid', 'test' # what the loaders are, in their order
-
-def fingerprint(
-    task,     # a Task
-    names,    # of the parts: 'train', '0.2 of train', …
-    contents, # for each part: number of items, and a hash of them
-)->dict:      # classes, unit, parts: role → name, items, sha256
-    "Which data these are, in plain values."
-    parts = {}
-    for role, name, (number, sha) in zip(ROLES, names, contents):
-        parts[role] = dict(name=name, items=int(number), sha256=sha)
-    return dict(classes=list(task.config.get('label_names', ())), unit=task.unit, parts=parts)
-
-# %% ../../nbs/44_loaders.ipynb #0d11885d
-def _compare_classes(saved, now):
-    "Sentences on classes that differ."
-    if saved == now: return []
-    if len(saved) == len(now):
-        changed = [i for i, name in enumerate(saved) if name != now[i]]
-        first = changed[0]
-        if sorted(saved) == sorted(now): what = "the classes come in another order"
-        else: what = f"{len(changed)} of {len(now)} classes have other names"
-        return [f"{what}: number {first} was {saved[first]!r} and is {now[first]!r}"]
-    what = f"{len(saved)} classes became {len(now)}"
-    gone = [name for name in saved if name not in now]
-    new = [name for name in now if name not in saved]
-    if gone: what += f"; gone: {', '.join(map(repr, gone[:5]))}"
-    if new: what += f"; new: {', '.join(map(repr, new[:5]))}"
-    return [what]
-
-def _compare_parts(role, saved, now, unit):
-    "A sentence on a part that differs; None where it doesn't."
-    if saved is None and now is None: return None
-    if saved is None: return f"there was no {role} part, and there is one"
-    if now is None: return f"there was a {role} part, and there is none"
-    if saved['sha256'] == now['sha256']: return None
-    if saved['items'] != now['items']: return f"the {role} part had {saved['items']} {unit} and has {now['items']}"
-    return f"the {role} part has {now['items']} {unit} as before, but others, or in another order"
-
-def compare_fingerprints(
-    saved, # fingerprint that a run began with; None or empty: nothing is known
-    now    # fingerprint of the data at hand
-)->list:   # of sentences without a full stop; empty: nothing differs
-    "What differs between the data of a run and those at hand, in words."
-    if not saved or not now: return []
-    differences = []
-    if 'classes' in saved and 'classes' in now: differences += _compare_classes(saved['classes'], now['classes'])
-    if 'parts' not in saved or 'parts' not in now: return differences
-    for role in ROLES:
-        sentence = _compare_parts(role, saved['parts'].get(role), now['parts'].get(role), now['unit'])
-        if sentence is not None: differences.append(sentence)
-    return differences
+from .files import content_hash, names_below, print_main, split_by_name
+from .tasks import ROLES, fingerprint, picture_task
 
 # %% ../../nbs/44_loaders.ipynb #2c8c14cd
 def holds_files(
@@ -237,8 +77,9 @@ def labelled(
     if len(y) != len(x) or not set(y.tolist()) <= set(range(len(vocab))):
         raise UserError(f"{len(y)} labels {y.unique().tolist()[:20]} for {len(x)} inputs; "
                         f"expected one each, from 0 to {len(vocab) - 1}")
-    inputs = TfmdLists(x, Pipeline(tfm), split_idx=split_idx, types=[object])
-    labels = TfmdLists(TensorCategory(y), Pipeline(Label(vocab, sort=False)), split_idx=split_idx, types=[object])
+    kwargs = dict(split_idx=split_idx, types=[object])
+    inputs = TfmdLists(x, Pipeline(tfm), **kwargs)
+    labels = TfmdLists(TensorCategory(y), Pipeline(Label(vocab, sort=False)), **kwargs)
     return Labelled(tls=[inputs, labels], n_inp=1)
 
 # %% ../../nbs/44_loaders.ipynb #383096ed
@@ -489,9 +330,38 @@ def stratified_split(
     raise UserError("too few members of every class; expected at least two of a class")
 
 def _count(size, members):
-    "How many of the members a size means: a number, or a share of which one at least is held out and one isn't"
+    "How many of the members a size means: a number, or a share, of one at least and not of all"
     if size >= 1: return size
     return min(max(round(size*members), 1), members - 1)
+
+# %% ../../nbs/44_loaders.ipynb #44ad0002
+def _held_out(x, y, share):
+    "Indices to train on and to hold out"
+    x = np.asarray(x)
+    is_files = x.dtype.kind == 'U'
+    if is_files: return split_by_name(names_below(x.tolist()), y, share)
+    return stratified_split(y, share)
+
+def hold_out(
+    parts,    # name → (images, labels); 'test' is the test part
+    valid_pct # share of the first to hold out; None: 0.2 if there is no other, or only a test part
+)->dict:      # two parts at least
+    "The parts with a share of the first for validation."
+    (name, (x, y)), *others = parts.items()
+    others = dict(others)
+    if valid_pct is None: valid_pct = 0. if others.keys() - {'test'} else 0.2
+    if not valid_pct and not others: raise UserError("no images to validate on; pass a valid_pct such as 0.2")
+    if not valid_pct: return parts
+    unused = others.keys() - {'test'} if 'test' in others else ()
+    if unused:
+        left_out = ', '.join(map(repr, unused))
+        print_main(f"valid_pct={valid_pct:g} validates on a share of {name!r}; left out: {left_out}")
+    x = np.asarray(x)
+    y = np.asarray(y)
+    train, held = _held_out(x, y, valid_pct)
+    split = {f'{name} without {valid_pct:g}': (x[train], y[train]),
+             f'{valid_pct:g} of {name}': (x[held], y[held])}
+    return split | {k: v for k, v in others.items() if k not in unused}
 
 # %% ../../nbs/44_loaders.ipynb #7dd60835
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from fastai.torch_core import TensorMask
 from fastai.vision.augment import AffineCoordTfm, PadMode, rotate_mat, zoom_mat
 from typing import Literal
 from ..checks import check_types, check_value, choice_of, int_range, require
-from .loaders import Loaders, Task, array_dls, dataset, mask_task, picture_task, stratified_split
+from .loaders import Loaders, array_dls, dataset, stratified_split
+from .tasks import Task, mask_task, picture_task
 
 # %% ../../nbs/46_scenes.ipynb #4d023d45
 DIGITS_MEAN = 0.3053 # of the training part, over all pixels
@@ -204,7 +205,7 @@ def scenes_dls(
     n:int=6000,      # training scenes
     held:int|None=None, # validation scenes, and as many test scenes; None: a sixth of n
     data_seed:int=0, # which scenes
-    masks:bool|Literal['only']=False, # True: training batches have masks `b 64 64`, too; 'only': instead of labels
+    masks:bool|Literal['only']=False, # True: training batches have masks `b 64 64`, too; 'only': no labels
     warp:float=0.,   # how much the digits of training scenes are turned, sheared and scaled, in [0, 0.5]
 )->Loaders:          # training, validation and test scenes `3 64 64`
     "Scenes of digits on photographs: which digit is the largest?"

@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from types import SimpleNamespace
 from typing import Callable, NamedTuple
 from .measure import MissingQuantity, collect, lacks, run_model
-from .plots import BLUE, GREEN, GREY, ORANGE, new_figure
+from .palette import BLUE, GREEN, GREY, ORANGE
+from .plots import new_figure
 from ..checks import check_value, choice_of, int_range, require
 from ..ops.eca import ECAttention, compress
 from ..train.checkpoint import rng_state, set_rng_state
@@ -38,7 +39,8 @@ def block_attention(
 def _zero_update(op, args, update):
     "A forward hook: nothing is added to the tokens"
     if isinstance(update, Tensor): return torch.zeros_like(update)
-    raise MissingQuantity(f"{type(op).__name__} returns {type(update).__name__}; expected one tensor, the update")
+    raise MissingQuantity(f"{type(op).__name__} returns {type(update).__name__}; "
+                          "expected one tensor, the update")
 
 # %% ../../nbs/62_ablate.ipynb #63ab0016
 def separate_heads(
@@ -65,12 +67,14 @@ def _without_expansion(op, args, kwargs, update):
 
 def _without_compression(op, args, kwargs, update, head=None):
     "A forward hook of ECA: the update without β times the compression, or without one head's term of it"
-    x, c, U = args[0], op.compress, op.bases()
-    tokens = {k: kwargs.get(k) for k in ('sizes', 'omega')}
-    omega = op.sketch_for(x, **tokens)[..., :c.rank]
-    if head is None: taken = compress(x, U, omega, c.eta, c.eps, c.projection)
+    x = args[0]
+    U = op.bases()
+    tokens = {name: kwargs.get(name) for name in ('sizes', 'omega')}
+    omega = op.sketch_for(x, **tokens)[..., :op.compress.rank]
+    numbers = op.compress.eta, op.compress.eps, op.compress.projection
+    if head is None: taken = compress(x, U, omega, *numbers)
     else:
-        alone = compress(x, U[head - 1:head], omega, c.eta, c.eps, c.projection)
+        alone = compress(x, U[head - 1:head], omega, *numbers)
         taken = op.membership(x, **tokens)[:, head - 1, :, None]*alone
     return update + (op.beta*taken).to(update.dtype)
 
@@ -79,7 +83,8 @@ HALVES = dict(expand=_without_expansion, compress=_without_compression)
 # %% ../../nbs/62_ablate.ipynb #63ab0019
 def _take_away(op, head, half):
     "Hook that takes attention, a head (from 1) or a half away from a layer; returns what removes the hook"
-    if head is not None and half is not None: raise ValueError(f"head={head} and half={half!r}; expected one of them")
+    if head is not None and half is not None:
+        raise ValueError(f"head={head} and half={half!r}; expected one of them")
     if half is not None:
         check_value('half', half, choice_of(*HALVES))
         require(isinstance(op, ECAttention), 'half', half, f"an ECAttention, not {type(op).__name__}")
@@ -184,9 +189,10 @@ def attention_parts(
     ops = dict(enumerate(block_attention(model), 1))
     eca = [i for i, op in ops.items() if isinstance(op, ECAttention)]
     blocks = [dict(block=i) for i in ops]
-    heads = [dict(block=i, head=k) for i, op in ops.items() for k in range(1, separate_heads(op) + 1)]
+    heads = []
+    for i, op in ops.items(): heads += [dict(block=i, head=k) for k in range(1, separate_heads(op) + 1)]
     halves = [dict(half=half) for half in HALVES] if len(eca) == len(ops) else []
-    halves += [dict(block=i, half=half) for i in eca for half in HALVES]
+    for i in eca: halves += [dict(block=i, half=half) for half in HALVES]
     if what == 'heads' and not heads: raise lacks(model, "heads that can be taken away one by one")
     if what == 'halves' and not halves: raise lacks(model, "halves, which only ECAttention has")
     parts = dict(total=[], blocks=blocks, heads=heads, halves=blocks + halves, attn=blocks + heads + halves)
@@ -205,13 +211,15 @@ def part_name(
 # %% ../../nbs/62_ablate.ipynb #63ab0042
 def _check_called(model, x):
     "`ValueError` unless the model calls the attention of all its blocks: a hook would change nothing"
-    called = collect(model, x, lambda op, z, update: True, block_attention(model))
-    for i, yes in enumerate(called, 1):
-        if not yes: raise ValueError(f"{type(model).__name__} doesn't call the attention of block {i}, so it can't take it away")
+    def see(op, z, update): return True
+    for block, is_called in enumerate(collect(model, x, see, block_attention(model)), 1):
+        if is_called: continue
+        raise ValueError(f"{type(model).__name__} doesn't call the attention of block {block}, "
+                         "so it can't be taken away")
 
 def _outcomes(model, batches, parts, score, bytes_per_token):
-    "The score, and what it needs to know of each sample with attention and without each part: a list of `n …`"
-    known = [[] for _ in (None, *parts)]
+    "The score, and what it needs of each sample, with attention and without each part: a list of `n …`"
+    known = [[] for _ in range(1 + len(parts))]      # batches, with attention and without each part
     for x, y, *_ in batches:
         y = y.as_subclass(Tensor)
         outputs = [run_model(model, x)]
@@ -222,7 +230,8 @@ def _outcomes(model, batches, parts, score, bytes_per_token):
             with without_attention(model, **part): outputs.append(run_model(model, x))
         for samples, output in zip(known, outputs):
             values = score.of_samples(output.float(), y.to(output.device))
-            require(values.shape[:1] == y.shape[:1], 'shape of the score', tuple(values.shape), f'a number for each of {len(y)} samples')
+            expected = f'a number for each of {len(y)} samples'
+            require(values.shape[:1] == y.shape[:1], 'shape of the score', tuple(values.shape), expected)
             samples.append(values.double().cpu())
     if not known[0]: raise ValueError("dl holds no batch; expected a loader with samples")
     return score, [torch.cat(samples) for samples in known]
@@ -232,18 +241,19 @@ def _row(part, on, off, score):
     "What is known of one part"
     if score.of_samples is _is_right: low, high = paired_interval(on, off)
     else: low, high = bootstrap_interval(on, off, score)
-    with_it, without_it = score.total(on), score.total(off)
+    with_it = score.total(on)
+    without_it = score.total(off)
     name = part_name(**part)
-    piece = name.partition(', ')[2] or 'attention'
-    return dict(part=name, block=part.get('block'), piece=piece, score=score.name, on=with_it, off=without_it,
-                lost=score.sign*(with_it - without_it), low=low, high=high, samples=len(on))
+    _, _, piece = name.partition(', ')
+    return dict(part=name, block=part.get('block'), piece=piece or 'attention', score=score.name,
+                on=with_it, off=without_it, lost=score.sign*(with_it - without_it), low=low, high=high, samples=len(on))
 
 # %% ../../nbs/62_ablate.ipynb #63ab0044
 def ablate(
     model:nn.Module,       # ours, or any of timm's whose blocks have `attn`
-    dl,                    # with labels, not augmented: a loader of fastai's or PyTorch's, or a list of batches (x, y)
+    dl,                    # with labels, not augmented: a loader of fastai's or PyTorch's, or batches (x, y)
     what:str='blocks',     # 'total', 'blocks', 'heads', 'halves' or 'attn', see the table above
-    score:Callable=None,   # of output and labels: a number for each sample, higher is better; None: what the data ask for
+    score:Callable=None,   # of output and labels: a number a sample, higher is better; None: by the data
     bytes_per_token:float=None, # of a text, for bits per byte; None: bits per token
     progress:bool=True,    # show a bar, in a terminal or notebook
 )->pd.DataFrame:           # a row for each part: part, block, piece, score, on, off, lost, low, high, samples
@@ -258,11 +268,14 @@ def ablate(
         batches = progress_bar(dl, leave=False) if shown else dl
         score, (on, *without) = _outcomes(model, batches, parts, score, bytes_per_token)
     finally: set_rng_state(state, drawing)
-    return pd.DataFrame([_row(part, on, off, score) for part, off in zip(parts, without)]).astype({'block': 'Int64'})
+    rows = [_row(part, on, off, score) for part, off in zip(parts, without)]
+    return pd.DataFrame(rows).astype({'block': 'Int64'})
 
 # %% ../../nbs/62_ablate.ipynb #63ab0051
 MARKS = { # piece → label, colour, marker, place beside the number of the block
-    'attention': ('block', GREY, 's', 0.), 'expand': ('expansion', ORANGE, '^', .1), 'compress': ('compression', GREEN, 'v', .2)}
+    'attention': ('block', GREY, 's', 0.),
+    'expand': ('expansion', ORANGE, '^', .1),
+    'compress': ('compression', GREEN, 'v', .2)}
 
 def _draw_losses(ax, table, scale):
     "The losses of one model by block"
@@ -297,6 +310,6 @@ def plot_ablation(
         _draw_losses(ax, table, 100 if share else 1)
         ax.set_title(title)
     axs[0].set_ylabel(f'{score} lost (%)' if share else f'{score} lost')
-    fig.legend(*axs[0].get_legend_handles_labels(), loc='outside upper center', ncols=5, frameon=False, fontsize='small',
-        columnspacing=1., handletextpad=.3)
+    fig.legend(*axs[0].get_legend_handles_labels(), loc='outside upper center', ncols=5, frameon=False,
+               fontsize='small', columnspacing=1., handletextpad=.3)
     return fig

@@ -140,7 +140,8 @@ def rate_of_unit_codes(
     "R_c(Z | U), each code scaled to length one."
     if layer.U is None: return None
     codes = torch.einsum('bnd,hdp->bhnp', widen(Z), widen(layer.U))
-    return coding_rate(F.normalize(codes, dim=-1), layer.eps).sum(-1) # p/(n ε²), as in R_c: a code has p entries
+    unit_codes = F.normalize(codes, dim=-1)
+    return coding_rate(unit_codes, layer.eps).sum(-1) # p/(n ε²), as in R_c: a code has p entries
 
 def rate_of_groups(
     Z:Tensor,    # tokens `b n d`
@@ -175,7 +176,7 @@ def heads_switched_off(
 class Quantity(NamedTuple):
     "Something that is measured of the tokens of a layer."
     label:str         # of an axis, with the unit
-    measure:Callable  # a function of tokens `b n d` and a Layer; it returns `b`, or None where the layer has none
+    measure:Callable  # of tokens `b n d` and a Layer; it returns `b`, or None where the layer has none
 
 # %% ../../nbs/60_measure.ipynb #4bc95482
 #| include: false
@@ -234,14 +235,17 @@ def layer_rates(
     what:list=None,    # keys of `QUANTITIES`; None: all
     after:bool=True,   # also after the step
     control:bool=False, # also after a random update of the same length: key + '_random'
-    where:str='input', # 'input': the tokens the operator is given; 'stream': those that its update is added to
-)->dict:               # key → means over images, a number a layer; key + '_std' → standard deviations (0 for one image)
+    where:str='input', # 'input': the tokens the operator is given; 'stream': those its update is added to
+)->dict:               # key → means over images, a number a layer; key + '_std' → standard deviations
     "What each attention layer does to the rates of its tokens."
     keys = what or QUANTITIES
     for key in keys: check_choice(key, QUANTITIES, "unknown quantity")
     check_value('where', where, choice_of('input', 'stream'))
     model = unwrap_model(model)
-    blocks = {op: model.get_submodule(name.rpartition('.')[0]) for name, op in attention_layers(model).items()}
+    blocks = {}
+    for name, op in attention_layers(model).items():
+        block, _, _ = name.rpartition('.')
+        blocks[op] = model.get_submodule(block)
     streams = _streams(model, x, blocks) if where == 'stream' else {}
     def see(op, Z, update):
         layer = Layer(op, _ask(op, 'membership', Z), _ask(op, 'bases'), eps)
@@ -275,18 +279,18 @@ def patch_grid(
 
 # %% ../../nbs/60_measure.ipynb #290efe4e
 def to_patch_grid(
-    t:Tensor,        # a number for each token `b h n`
+    values:Tensor,   # a number for each token `b h n`
     model:nn.Module, # whose tokens they are
     x:Tensor,        # images `b c h w`, or texts `b n`, that they were computed from
 )->Tensor:           # `b h rows cols`, without the tokens in front that are no patch; a text is one row
     "Numbers of tokens, laid on the grid of the patches."
     model = unwrap_model(model)
-    n = t.shape[-1]
+    n = values.shape[-1]
     rows, cols = (1, n) if x.ndim == 2 else patch_grid(model, x.shape[-2:])
     in_front = n - rows*cols
     if not 0 <= in_front <= getattr(model, 'num_prefix_tokens', 0):
         raise ValueError(f"{n} tokens don't form the grid of {rows}×{cols} patches")
-    return rearrange(t[..., in_front:], 'b h (r c) -> b h r c', r=rows).float().cpu()
+    return rearrange(values[..., in_front:], 'b h (r c) -> b h r c', r=rows).float().cpu()
 
 # %% ../../nbs/60_measure.ipynb #29a2ca0e
 def memberships(
@@ -301,7 +305,7 @@ def memberships(
 
 # %% ../../nbs/60_measure.ipynb #b150684f
 class _Softmaxes(TorchDispatchMode):
-    "Keeps, for each softmax of logits `b h m n`, the weights `b h n` of the first query, by the number m of queries."
+    "Keeps of each softmax over logits `b h m n` the weights `b h n` of the first query, by the number m."
     def __init__(self):
         super().__init__()
         self.first_rows = defaultdict(list)

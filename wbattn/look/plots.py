@@ -18,27 +18,16 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
 from PIL import Image
-from timm.data import create_transform, resolve_model_data_config
-from timm.utils import unwrap_model
 from torch import Tensor, nn
-from torchvision.transforms import Compose
 from torchvision.utils import make_grid
 from typing import Callable, NamedTuple
-from ..data import read_image
+from ..data.images import EvalTransform
 from .measure import (QUANTITIES, RECORDS, MissingQuantity, cls_attention, layer_bases, layer_spectra,
     memberships, patch_grid, step_sizes, subspace_coherence)
+from .palette import BLUE, COLORS, GREY, ORANGE, PALETTE
 from ..models.merging import TokenMerger
 
 # %% ../../nbs/61_plots.ipynb #b6c1f903
-BLUE = '#0072B2'
-ORANGE = '#D55E00'
-GREEN = '#009E73'
-PINK = '#CC79A7'
-SKY = '#56B4E9'
-YELLOW = '#E69F00'
-GREY = '#666666'
-PALETTE = BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, GREY
-COLORS = dict(ECA=ORANGE, ToST=BLUE, TSSA=BLUE, DMST=GREEN, DMSA=GREEN, CRATE=PINK, MSSA=PINK, XCiT=SKY, ViT=GREY)
 BARE = dict(xticks=[], yticks=[]) # of a picture
 
 # %% ../../nbs/61_plots.ipynb #1daa8ada
@@ -95,7 +84,7 @@ def pick(
 
 # %% ../../nbs/61_plots.ipynb #c3afcd52
 def _plot_by_layer(tables, **kwargs):
-    "For each label of an axis a table, whose columns are lines in the colour of their layer; a bar names the layers."
+    "Axes by their label, each of a table whose columns are lines in the colour of their layer."
     num_layers = max(table.shape[1] for table in tables.values())
     colors = colormaps['cividis'](np.linspace(0, 0.85, num_layers))
     fig, [axs] = new_figure(1, len(tables))
@@ -133,8 +122,8 @@ def plot_layer_rates(
     rows = math.ceil(len(keys)/3)
     fig, axs = new_figure(rows, math.ceil(len(keys)/rows), w=3.6, h=2.6)
     for ax, key in zip(axs.flat, keys):
-        table[key].plot(ax=ax, yerr=table.get(f'{key}_std'), color=colors, marker='.', legend=False, elinewidth=.8,
-                        xlabel='layer', ylabel=QUANTITIES[key].label)
+        table[key].plot(ax=ax, yerr=table.get(f'{key}_std'), color=colors, marker='.', legend=False,
+                        elinewidth=.8, xlabel='layer', ylabel=QUANTITIES[key].label)
         ax.locator_params(axis='x', integer=True)
     for ax in axs.flat[len(keys):]: ax.remove()
     fig.legend(*axs[0, 0].get_legend_handles_labels(), loc='outside upper center', ncols=6, frameon=False)
@@ -197,13 +186,15 @@ def plot_spectra(
     "Cumulative spectrum of the tokens, layer by layer."
     percent = 100*torch.stack(layer_spectra(model, x), 1)
     table = _count_from_one(pd.DataFrame(percent.numpy()))
-    return _plot_by_layer({'share of the energy (%)': table}, logx=True, xlabel='number of strongest directions')
+    xlabel = 'number of strongest directions'
+    return _plot_by_layer({'share of the energy (%)': table}, logx=True, xlabel=xlabel)
 
 def plot_step_sizes(
     model:nn.Module, # with operators that have alpha and beta
 )->Figure:
     "The step sizes α of expansion and β of compression, by layer."
-    table = _count_from_one(pd.DataFrame(step_sizes(model))).set_axis(['α: expansion', 'β: compression'], axis=1)
+    table = _count_from_one(pd.DataFrame(step_sizes(model)))
+    table.columns = ['α: expansion', 'β: compression']
     fig, [[ax]] = new_figure(w=5)
     table.plot(ax=ax, color=[BLUE, ORANGE], marker='o', xlabel='layer', ylabel='step size')
     ax.axhline(0, color=GREY)
@@ -211,25 +202,17 @@ def plot_step_sizes(
     return fig
 
 # %% ../../nbs/61_plots.ipynb #c15cc692
-def _model_transform(model):
-    "timm's steps from a picture to the model's pixels, and how many channels these have."
-    config = resolve_model_data_config(model)
-    chans, *size = config['input_size']
-    stem = getattr(model, 'patch_embed', None)
-    config['input_size'] = chans, *(getattr(stem, 'img_size', None) or size)
-    return create_transform(**config).transforms, chans
-
 def prepare_image(
     model:nn.Module, # its size and `pretrained_cfg` count
-    image,           # PIL image of any size and mode, path, array of bytes, or a tensor `c h w` that is taken as it is
+    image,           # PIL image of any size and mode, path, array of bytes, or a tensor `c h w` as it is
 )->tuple[Tensor, np.ndarray]: # `1 c h w` for the model, and the same pixels to be drawn, in [0, 1], `h w 3`
     "An image as the model takes it, and as people see it."
     if isinstance(image, Tensor):
         x = pixels = image.as_subclass(Tensor).detach()
     else:
-        (*steps, normalize), chans = _model_transform(unwrap_model(model))
-        pixels = Compose(steps)(read_image(image, 'L' if chans == 1 else 'RGB'))
-        x = normalize(pixels)
+        transform = EvalTransform(model)
+        pixels = transform.pixels(image)
+        x = transform.normalize(pixels)
     drawn = make_grid(pixels.float().cpu(), normalize=True)    # its range to [0, 1], grey to RGB
     return x[None], drawn.permute(1, 2, 0).numpy()
 
@@ -258,7 +241,7 @@ def map_figure(
     measure:Callable,# memberships or cls_attention
     label:str,       # of the colours
     model:nn.Module, # that has what is measured
-    images,          # PIL image, path, array of bytes or tensor `c h w`; or several: a list, or a tensor `b c h w`
+    images,          # PIL image, path, array of bytes or tensor `c h w`; or a list, or a tensor `b c h w`
     layers=-1,       # which of the layers that have maps, from 0: a number or several; None: four of them
     titles=None,     # one for each image
 )->Figure:
@@ -285,7 +268,7 @@ def map_figure(
 @delegates(map_figure)
 def membership_maps(
     model:nn.Module, # with operators that have a membership
-    images,          # PIL image, path, array of bytes or tensor `c h w`; or several: a list, or a tensor `b c h w`
+    images,          # PIL image, path, array of bytes or tensor `c h w`; or a list, or a tensor `b c h w`
     **kwargs         # of map_figure
 )->Figure:
     "How much each patch of an image belongs to each head."
@@ -294,7 +277,7 @@ def membership_maps(
 @delegates(map_figure)
 def cls_attention_maps(
     model:nn.Module, # with a class token and attention that compares tokens
-    images,          # PIL image, path, array of bytes or tensor `c h w`; or several: a list, or a tensor `b c h w`
+    images,          # PIL image, path, array of bytes or tensor `c h w`; or a list, or a tensor `b c h w`
     **kwargs         # of map_figure
 )->Figure:
     "Where in an image the class token looks."

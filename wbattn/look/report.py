@@ -19,8 +19,10 @@ from typing import Callable, NamedTuple
 from ..models.maps import Segmenter
 from ..checks import require
 from .ablation import attention_parts, part_name, plot_ablation, without_attention
-from .measure import MissingQuantity, attention_kinds, attention_layers, lacks, layer_rates, model_name, run_model
-from .plots import (BARE, BLUE, cls_attention_maps, figure_png, membership_maps, new_figure, plot_history,
+from wbattn.look.measure import (MissingQuantity, attention_kinds, attention_layers, lacks, layer_rates, model_name,
+    run_model)
+from .palette import BLUE
+from .plots import (BARE, cls_attention_maps, figure_png, membership_maps, new_figure, plot_history,
     plot_layer_rates, plot_spectra, plot_step_sizes, plot_subspaces, prepare_image)
 from ..train.checkpoint import atomic_write, check_writable
 
@@ -37,7 +39,9 @@ def class_probabilities(
     x:Tensor,        # images `b c h w`
 )->Tensor:           # `b classes`, rows sum to one
     "Softmax of the model's logits; of masks, the share of the pixels."
-    if isinstance(model, Segmenter): return F.one_hot(class_masks(model, x), model.num_classes).float().mean((1, 2))
+    if isinstance(model, Segmenter):
+        of_pixels = F.one_hot(class_masks(model, x), model.num_classes).float()
+        return of_pixels.mean((1, 2))
     if getattr(model, 'num_classes', 1): return run_model(model, x).float().softmax(-1).cpu()
     raise lacks(model, "head that gives one number for each class")
 
@@ -89,7 +93,8 @@ def plot_without_attention(
         with without_attention(model, **part): probabilities = class_probabilities(model, x)[0]
         percent[f'without {part_name(**part)}'] = 100*probabilities[likeliest].item()
     fig, [[ax]] = new_figure(w=5, h=1 + .22*len(percent))
-    xlabel = 'share of the pixels (%)' if isinstance(model, Segmenter) else 'probability of the likeliest class (%)'
+    if isinstance(model, Segmenter): xlabel = 'share of the pixels (%)'
+    else: xlabel = 'probability of the likeliest class (%)'
     pd.Series(percent).plot.barh(ax=ax, color=BLUE, xlim=(0, 100), xlabel=xlabel)
     ax.invert_yaxis()
     return fig
@@ -140,12 +145,15 @@ SECTIONS = { # by title, in the order of the report
     'Attention of the class token': SectionSpec(
         'The weights with which the class token averages the patches.', _draw_cls_attention),
     'Without its attention': SectionSpec(
-        'What is left of the answer when the attention of a block, or of all, adds nothing.', _draw_without_attention),
+        'What is left of the answer when the attention of a block, or of all, adds nothing.',
+        _draw_without_attention),
     'Subspaces': SectionSpec(
         'Inner products of the basis vectors, head by head: 0 orthogonal, 1 the same.', _draw_subspaces),
-    'Spectra': SectionSpec('How much of the energy of the tokens the strongest directions hold.', _draw_spectra),
+    'Spectra': SectionSpec(
+        'How much of the energy of the tokens the strongest directions hold.', _draw_spectra),
     'Step sizes': SectionSpec('Of expansion and compression.', _draw_step_sizes),
-    'Records': SectionSpec('Rates, step sizes and sparsity by epoch, while the model was trained.', _draw_records)}
+    'Records': SectionSpec(
+        'Rates, step sizes and sparsity by epoch, while the model was trained.', _draw_records)}
 
 # %% ../../nbs/63_report.ipynb #c61cd929
 class Section(NamedTuple):

@@ -168,11 +168,11 @@ def _layer_plan(merger, layer, metric, sizes):
     "Which rows become one after a layer's attention, at most half of those that may; None: none do"
     most = (metric.shape[1] - merger.protected)//2
     if most == 0: return None
-    count_or_threshold = merger.tau
-    if merger.tau is None:
-        count_or_threshold = min(merger.r_by_layer[layer], most)
-        if count_or_threshold == 0: return None
-    return merger.make_plan(metric, count_or_threshold, protected=merger.protected, sizes=sizes)
+    make_plan = partial(merger.make_plan, metric, protected=merger.protected, sizes=sizes)
+    if merger.tau is not None: return make_plan(merger.tau)
+    r = min(merger.r_by_layer[layer], most)
+    if r == 0: return None
+    return make_plan(r)
 
 # %% ../../nbs/37_merger.ipynb #a2c01656
 class _AttendedLayer(NamedTuple):

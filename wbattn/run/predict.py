@@ -25,7 +25,7 @@ from fastcore.basics import listify
 from ..checks import SHARE, UserError, check_choice, check_value, int_range, require
 from ..cores import cpu_threads, default_threads
 from ..data import dls_args, get_dls, known_task, read_image, real_accuracy
-from ..data.loaders import compare_fingerprints
+from ..data.tasks import compare_fingerprints
 from ..data.text import VOCABS, get_vocab
 from ..look import (RECORDS, MissingQuantity, ablate, class_masks, class_probabilities, explain, membership_maps,
     merge_figure, new_figure, no_math, plot_ablation, plot_prediction)

@@ -18,7 +18,8 @@ from fastai.torch_core import num_distrib, rank_distrib, set_seed
 from ..checks import UserError, check_choice, require
 from ..cores import check_processes, cpu_threads, default_threads
 from ..data import dls_args, get_dls, known_task, spec_of
-from ..data.loaders import DATASETS, compare_fingerprints
+from ..data.loaders import DATASETS
+from ..data.tasks import compare_fingerprints
 from ..look import RECORDS, RecordLayers, learning_curves, plot_history
 from ..models import list_models, save_model
 from ..models.zoo import build_args, is_model
@@ -30,7 +31,6 @@ from ..train.checkpoint import (CSVLog, Checkpoint, DelayedSignals, StopOnSignal
     load_checkpoint, read_json, read_log, versions, write_json)
 from ..train.learner import make_model, task_of, wb_learner
 from ..train.recipes import RECIPE_FIELDS, Recipe, get_recipe, read_recipe
-
 
 # %% ../../nbs/70_runs.ipynb #d9a55f78
 RUN_FILES = (

@@ -103,7 +103,7 @@ def head_input(
     return model.forward_head(model.forward_features(x), pre_logits=True)
 
 def _crops(x, side, least, most):
-    "Two random crops of each image `b c h w`, `side` high and wide, that show a share of it from least to most."
+    "Two random square crops of each image `b c h w`, that show a share of it from least to most."
     crop = v2.RandomResizedCrop(side, (least, most))
     return torch.stack([crop(image) for image in (*x, *x)])
 
@@ -161,14 +161,15 @@ def _token_loss(scores, shown):
     "Cross-entropy of the tokens on things, and half of it, to all classes alike, of those on the ground."
     # scores `b n classes`; what the patches show `b n`: 0 the ground, otherwise 1 + class
     class_of_thing = shown - 1                     # −1 on the ground: ignored
-    any_class_of_ground = -(shown > 0).long()      # −1 on things: ignored; smoothing of 1 makes all classes alike
+    any_class_of_ground = -(shown > 0).long()      # −1 on things: ignored; smoothed, all classes are alike
     on_things = _mean_cross_entropy(scores, class_of_thing, smoothing=.1)
     on_ground = _mean_cross_entropy(scores, any_class_of_ground, smoothing=1.)
     return on_things + on_ground/2
 
 def _mean_cross_entropy(scores, target, smoothing):
     "Over the tokens whose target is a class, not −1; 0 where there is none"
-    loss = F.cross_entropy(scores.float().mT, target, ignore_index=-1, label_smoothing=smoothing, reduction='sum')
+    loss = F.cross_entropy(scores.float().mT, target, ignore_index=-1, label_smoothing=smoothing,
+                           reduction='sum')
     return loss/(target >= 0).sum().clamp(min=1)
 
 # %% ../../nbs/55_callbacks.ipynb #12de51f0

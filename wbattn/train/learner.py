@@ -33,7 +33,7 @@ from timm.layers import to_2tuple
 from ..cores import cpu_threads, default_threads
 from ..checks import UserError, check_choice
 from ..data.images import PixelLoss
-from ..data.loaders import Task, task_of
+from ..data.tasks import Task, task_of
 from ..models import create
 from ..models.transformer import fit_positions
 from ..models.weights import check_weights
@@ -189,20 +189,23 @@ def load_weights(
     model:nn.Module, # a model of the zoo
     state:dict,      # weights of another, under the same names
 ):
-    "Put weights into a model, except a head for another number of classes, or a classifier's into a segmenter."
+    "Put weights into a model, or a classifier's into a segmenter; a head for other classes stays as it is."
     foreign = [name for name, weight in state.items() if not isinstance(weight, Tensor)]
     if foreign: raise ValueError(f"weights of another model; no tensors: {foreign[:8]}")
     body = getattr(model, 'body', model)
     own = model.state_dict()
     if hasattr(body, 'pos_embed'): state = fit_positions(state, body)
     of_classifier = body is not model and 'head.classes' not in state
-    if of_classifier: state = {f'body.{name}': weight for name, weight in state.items() if f'body.{name}' in own}
+    if of_classifier:
+        in_body = {f'body.{name}': weight for name, weight in state.items()}
+        state = {name: weight for name, weight in in_body.items() if name in own}
     head = getattr(model, 'pretrained_cfg', {}).get('classifier', 'head')
     own_head = _shapes(own, f'{head}.')
     given_head = _shapes(state, f'{head}.')
     unmatched = set() if given_head == own_head else given_head.keys() | own_head.keys()
     check_weights(state, model, "weights of another model", unmatched)
-    model.load_state_dict({name: weight for name, weight in state.items() if name not in unmatched}, strict=False)
+    fitting = {name: weight for name, weight in state.items() if name not in unmatched}
+    model.load_state_dict(fitting, strict=False)
 
 # %% ../../nbs/56_learner.ipynb #1d40c938
 def check_model(
@@ -325,8 +328,8 @@ def _distribute(learn, device):
     if not all(isinstance(dl, DataLoader) for dl in learn.dls.loaders):
         raise ValueError("several processes share loaders of fastai's class; these are PyTorch's")
     is_cuda = device.type == 'cuda'
-    no_buffers = DistributedDataParallelKwargs(broadcast_buffers=False)  # the first process's are taken when validating
-    learn.add_cb(Distributed(is_cuda, cpu=not is_cuda, mixed_precision='no', kwargs_handlers=[no_buffers]))
+    own_buffers = DistributedDataParallelKwargs(broadcast_buffers=False)  # alike before each validation
+    learn.add_cb(Distributed(is_cuda, cpu=not is_cuda, mixed_precision='no', kwargs_handlers=[own_buffers]))
 
 def _learner(dls, model, recipe, task, loss_func, metrics, **kwargs):
     "With all that a recipe asks for."
@@ -355,7 +358,9 @@ def _given_model(model, task, name, weights, model_kwargs):
     if model_kwargs:
         raise ValueError(f"{', '.join(model_kwargs)}: arguments for a model that is made already; "
                          "pass its name, or make it with them")
-    def have(attribute, wanted): return wanted if attribute == 'img_size' else getattr(model, attribute, wanted)
+    def have(attribute, wanted):
+        "Its size isn't asked for: `check_forward` tries it"
+        return wanted if attribute == 'img_size' else getattr(model, attribute, wanted)
     check_model(task, have)
     if 'img_size' in task.model_args: check_forward(model, task, name)
     if weights is not None: load_weights(model, weights)
@@ -393,8 +398,9 @@ def wb_learner(
         device = getattr(dls.train, 'device', None) or 'cpu'
         model = make_model(arch, task, recipe.model | model_kwargs, weights, _batch_size(dls) or 1, device)
     else: model = _given_model(arch, task, name, weights, model_kwargs)
-    learn = _learner(dls, model, recipe, task, loss_func, metrics, path=path, model_dir=model_dir, train_bn=train_bn,
-                     **optimizer_args(recipe, opt_func, splitter))
+    of_optimizer = optimizer_args(recipe, opt_func, splitter)
+    learn = _learner(dls, model, recipe, task, loss_func, metrics, **of_optimizer,
+                     path=path, model_dir=model_dir, train_bn=train_bn)
     return learn.add_cbs(cbs)
 
 # %% ../../nbs/56_learner.ipynb #e02c0e55

@@ -52,7 +52,7 @@ def overlaps(
     scores:Tensor, # of each pixel's class `b c h w`
     y:Tensor,      # classes `b h w`; below 0: of no class, left out
 )->Tensor:         # `b 2 c`: pixels of the intersection, of the union
-    "For each picture and class: the pixels that both prediction and mask give it, and those that either does."
+    "For each picture and class: its pixels in both prediction and mask, and in one of them at least."
     num_classes = scores.shape[1]
     predicted = scores.argmax(1).flatten(1).as_subclass(Tensor)
     target = y.flatten(1).as_subclass(Tensor)
@@ -70,7 +70,7 @@ def mean_iou(
     intersection, union = overlap.unbind(-2)
     return (intersection/union).nanmean(-1)
 
-def _mean_overlap(scores, y): return overlaps(scores, y).mean(0)    # which a metric multiplies by the pictures
+def _mean_overlap(scores, y): return overlaps(scores, y).mean(0)    # a metric multiplies it by the pictures
 
 class MeanIoU(SampleMean):
     "mIoU over the pictures of all processes."
@@ -80,7 +80,7 @@ class MeanIoU(SampleMean):
 
     @property
     def value(self):
-        totals, counts = zip(*gather((self.total, self.count))) # in every process, also in one that had no picture
+        totals, counts = zip(*gather((self.total, self.count))) # also of a process that had no picture
         return mean_iou(sum(totals)).item() if sum(counts) else None
 
 class EMAMeanIoU(EMAMetric, MeanIoU):

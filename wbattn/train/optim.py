@@ -11,7 +11,8 @@ from functools import partial
 from torch import Tensor, nn
 from fastai.callback.schedule import ParamScheduler, SchedCos, SchedLin, combine_scheds, combined_cos
 from fastai.optimizer import OptimWrapper
-from timm.optim import create_optimizer_v2, get_optimizer_info, param_groups_layer_decay, param_groups_weight_decay
+from timm.optim import (create_optimizer_v2, get_optimizer_info, param_groups_layer_decay,
+    param_groups_weight_decay)
 from .recipes import Recipe
 
 # %% ../../nbs/52_optim.ipynb #2dc6f94a
@@ -20,7 +21,9 @@ def _levels(model, splitter=None):
     if splitter is not None:
         lists = list(splitter(model))
         if lists and isinstance(lists[0], Tensor): lists = [lists]     # one list, not a list of them
-        return {id(p): level for level, params in enumerate(lists) for p in params}
+        level_of = {}
+        for level, params in enumerate(lists): level_of |= {id(p): level for p in params}
+        return level_of
     head = getattr(model, 'get_classifier', nn.Identity)()
     of_head = {id(p) for p in head.parameters()}
     return {id(p): int(id(p) in of_head) for p in model.parameters()}
@@ -33,7 +36,8 @@ def param_groups(
     "Parameters without and with weight decay, level by level; one pair per layer if rates differ by layer."
     exempt = model.no_weight_decay() if hasattr(model, 'no_weight_decay') else set()
     if recipe.layer_decay < 1:
-        groups = param_groups_layer_decay(model, 1., no_weight_decay_list=exempt, layer_decay=recipe.layer_decay)
+        groups = param_groups_layer_decay(model, 1., no_weight_decay_list=exempt,
+                                          layer_decay=recipe.layer_decay)
     else: groups = param_groups_weight_decay(model, 1., no_weight_decay_list=exempt)
     level_of = _levels(model, splitter)
     found = []
@@ -106,8 +110,10 @@ def make_optimizer(
     "The recipe's optimiser, for fastai's Learner."
     kwargs = {}
     if recipe.opt == 'adamw': kwargs['fused'] = True
-    if get_optimizer_info(recipe.opt).num_betas == 2: kwargs['betas'] = tuple(recipe.opt_betas) # Adan has three, timm's own
-    opt = create_optimizer_v2(list(groups), recipe.opt, lr, momentum=recipe.opt_betas[0], eps=recipe.opt_eps, **kwargs)
+    takes_betas = get_optimizer_info(recipe.opt).num_betas == 2      # Adan has three, timm's own
+    if takes_betas: kwargs['betas'] = tuple(recipe.opt_betas)
+    opt = create_optimizer_v2(list(groups), recipe.opt, lr, momentum=recipe.opt_betas[0], eps=recipe.opt_eps,
+                              **kwargs)
     return GroupOptim(opt=opt)
 
 def optimizer_args(
@@ -120,7 +126,8 @@ def optimizer_args(
         groups = partial(param_groups, recipe=recipe, splitter=splitter)
         return dict(opt_func=partial(make_optimizer, recipe=recipe), splitter=groups)
     if recipe.layer_decay < 1 or recipe.decay_all:
-        raise ValueError("layer_decay and decay_all are of the recipe's optimiser; leave out opt_func, or them")
+        raise ValueError("layer_decay and decay_all are of the recipe's optimiser; "
+                         "leave out opt_func, or them")
     return dict(opt_func=opt_func, splitter=partial(param_lists, splitter=splitter))
 
 # %% ../../nbs/52_optim.ipynb #6c39644c
@@ -131,7 +138,7 @@ class StepScheduler(ParamScheduler):
 
 # %% ../../nbs/52_optim.ipynb #074aa0c7
 def _inverse_sqrt(part, peak, warmup):
-    "`peak`, times the root of the steps of the warm-up over all steps so far; `part` of the steps after it are done"
+    "`peak`, times the root of the warm-up's steps over all steps so far; `part` of those after it are done"
     return peak*(warmup/(warmup + part*(1 - warmup)))**0.5
 
 def schedule(

@@ -10,8 +10,8 @@ import pandas as pd
 from dataclasses import dataclass, field, fields, replace
 from timm.optim import list_optimizers
 from torch._dynamo import list_backends
-from ..checks import (BELOW_ONE, FRACTION, NOT_NEGATIVE, POSITIVE, SHARE, Rule, UserError, check_choice, check_fields,
-    check_types, checked_field, choice_of, int_range)
+from ..checks import (BELOW_ONE, FRACTION, NOT_NEGATIVE, POSITIVE, SHARE, Rule, UserError, check_choice,
+    check_fields, check_types, checked_field, choice_of, int_range)
 
 # %% ../../nbs/51_recipes.ipynb #74d94753
 def _are_momenta(values): return all(0 <= value < 1 for value in values)
@@ -24,41 +24,41 @@ PRECISIONS = choice_of('auto', 'bf16', 'fp16', 'none')
 @dataclass
 class Recipe:
     "Everything that decides a training run, besides data, architecture and seed."
-    epochs:int=checked_field(40, int_range())          # passes over the training part
-    bs:int=checked_field(64, int_range())              # images per step of the optimiser, over all processes and parts
-    grad_accum_steps:int=checked_field(1, int_range()) # parts that a step's images come in; their gradients add up
-    opt:str='adamw'                                    # a name of timm's `list_optimizers()`
-    lr:float=checked_field(3e-3, POSITIVE)             # highest learning rate
-    lr_base_size:int=checked_field(0, int_range(0))    # batch size that `lr` is meant for: the rate used is lr·bs/lr_base_size; 0: `lr` itself
-    wd:float=checked_field(0.05, NOT_NEGATIVE)         # decoupled weight decay, not on biases, norms, scalars, class token
-    decay_all:bool=False                               # weight decay on every parameter, on these too
-    layer_decay:float=checked_field(1., SHARE)         # learning rate of a layer over that of the layer after it
-    sched:str=checked_field('one_cycle', SCHEDULES)    # 'one_cycle' (fastai's); 'cosine', 'linear', 'inverse_sqrt': momentum is constant
-    warmup:float=checked_field(0.25, BELOW_ONE)        # part of the run in which the learning rate rises, in [0, 1)
-    warmup_epochs:float|None=checked_field(None, NOT_NEGATIVE) # the same in epochs (at most half of the run); None: `warmup` holds
-    warmup_lr:float|None=checked_field(None, NOT_NEGATIVE)     # the rate it starts at; None: lr/25
-    min_lr:float|None=checked_field(None, NOT_NEGATIVE)        # the rate it ends at; None: lr/100,000
-    moms:tuple[float, float, float]=checked_field((0.95, 0.85, 0.95), MOMENTA) # β1 at the start, at the highest learning rate, at the end of 'one_cycle'
-    opt_betas:tuple[float, float]=checked_field((0.9, 0.99), MOMENTA) # β1 and β2; without betas, β1 is the momentum
-    opt_eps:float=checked_field(1e-5, POSITIVE)        # ε of an optimiser that has one
-    loss:str='ce'                                      # a row of `LOSSES`: 'ce', 'bce', 'ce+rate', 'mcr2', 'simdino'
-    rate_weight:float=checked_field(1., NOT_NEGATIVE)  # weight of −ΔR beside cross-entropy, in 'ce+rate'
-    smoothing:float=checked_field(0.1, BELOW_ONE)      # label smoothing, in [0, 1)
-    token_labels:float=checked_field(0., NOT_NEGATIVE) # weight of the loss of tokens, where the data have masks, 0: none
-    mixup:float=checked_field(0., NOT_NEGATIVE)        # α of mixup's Beta distribution, 0: none
-    cutmix:float=checked_field(0., NOT_NEGATIVE)       # α of cutmix's Beta distribution, 0: none
-    mixup_prob:float=checked_field(1., FRACTION)       # probability that a batch is mixed
-    mixup_switch_prob:float=checked_field(0.5, FRACTION) # probability that a mixed batch is mixed by cutmix, where both are on
-    clip_grad:float=checked_field(0., NOT_NEGATIVE)    # largest norm of the gradient, 0: no clipping
-    model_ema_decay:float=checked_field(0., BELOW_ONE) # decay of the averaged weights that are evaluated beside the others, 0: none
-    model_ema_warmup:bool=True                         # the decay grows up to model_ema_decay, so that the first weights are soon forgotten
-    ema_final:bool=True                                # what is evaluated at the end and saved: the averaged weights, or the last ones
-    amp:str=checked_field('auto', PRECISIONS)          # 'bf16', 'fp16', 'none'; 'auto': bf16 on a GPU (fp16 on an old one), none on a CPU
-    channels_last:bool=False                           # memory format of images and convolutions
-    torchcompile:bool|str=False                        # torch.compile; or the name of a backend for it
-    threads:int=checked_field(0, int_range(0))         # CPU threads unless told otherwise, 0: torch's choice
-    model:dict=field(default_factory=dict)             # arguments of the model: drop_path_rate, rank, …
-    data:dict=field(default_factory=dict)              # arguments of the data set's function: augment, img_size, …
+    epochs:int=checked_field(40, int_range()) # passes over the training part
+    bs:int=checked_field(64, int_range()) # images per step of the optimiser, over all processes and parts
+    grad_accum_steps:int=checked_field(1, int_range()) # parts that a step's images come in; gradients add up
+    opt:str='adamw' # a name of timm's `list_optimizers()`
+    lr:float=checked_field(3e-3, POSITIVE) # highest learning rate
+    lr_base_size:int=checked_field(0, int_range(0)) # lr·bs/lr_base_size is the rate used; 0: `lr` itself
+    wd:float=checked_field(0.05, NOT_NEGATIVE) # weight decay, not on biases, norms, scalars, class token
+    decay_all:bool=False # weight decay on every parameter, on these too
+    layer_decay:float=checked_field(1., SHARE) # learning rate of a layer over that of the layer after it
+    sched:str=checked_field('one_cycle', SCHEDULES) # 'one_cycle', 'cosine', 'linear' or 'inverse_sqrt'
+    warmup:float=checked_field(0.25, BELOW_ONE) # part of the run in which the learning rate rises, in [0, 1)
+    warmup_epochs:float|None=checked_field(None, NOT_NEGATIVE) # the same in epochs, at most half of the run
+    warmup_lr:float|None=checked_field(None, NOT_NEGATIVE) # the rate it starts at; None: lr/25
+    min_lr:float|None=checked_field(None, NOT_NEGATIVE) # the rate it ends at; None: lr/100,000
+    moms:tuple[float, float, float]=checked_field((0.95, 0.85, 0.95), MOMENTA) # of one_cycle
+    opt_betas:tuple[float, float]=checked_field((0.9, 0.99), MOMENTA) # β1 and β2; or β1 as the momentum
+    opt_eps:float=checked_field(1e-5, POSITIVE) # ε of an optimiser that has one
+    loss:str='ce' # a row of `LOSSES`: 'ce', 'bce', 'ce+rate', 'mcr2', 'simdino'
+    rate_weight:float=checked_field(1., NOT_NEGATIVE) # weight of −ΔR beside cross-entropy, in 'ce+rate'
+    smoothing:float=checked_field(0.1, BELOW_ONE) # label smoothing, in [0, 1)
+    token_labels:float=checked_field(0., NOT_NEGATIVE) # weight of the tokens' loss, of data with masks
+    mixup:float=checked_field(0., NOT_NEGATIVE) # α of mixup's Beta distribution, 0: none
+    cutmix:float=checked_field(0., NOT_NEGATIVE) # α of cutmix's Beta distribution, 0: none
+    mixup_prob:float=checked_field(1., FRACTION) # probability that a batch is mixed
+    mixup_switch_prob:float=checked_field(0.5, FRACTION) # probability of cutmix, where both are on
+    clip_grad:float=checked_field(0., NOT_NEGATIVE) # largest norm of the gradient, 0: no clipping
+    model_ema_decay:float=checked_field(0., BELOW_ONE) # of averaged weights, evaluated beside the last
+    model_ema_warmup:bool=True # the decay grows up to that, so that the first weights are soon forgotten
+    ema_final:bool=True # are the averaged weights what is evaluated at the end and saved?
+    amp:str=checked_field('auto', PRECISIONS) # 'bf16', 'fp16', 'none'; 'auto': on a GPU bf16 or fp16
+    channels_last:bool=False # memory format of images and convolutions
+    torchcompile:bool|str=False # torch.compile; or the name of a backend for it
+    threads:int=checked_field(0, int_range(0)) # CPU threads unless told otherwise, 0: torch's choice
+    model:dict=field(default_factory=dict) # arguments of the model: drop_path_rate, rank, …
+    data:dict=field(default_factory=dict) # arguments of the data set's function: augment, img_size, …
     source:dict=field(default_factory=dict, compare=False, repr=False) # where the numbers come from, by field
 
     def __post_init__(self):
@@ -77,8 +77,9 @@ class Recipe:
 def _check_names(recipe):
     "Names that others keep: of optimisers and of compilers"
     check_choice(recipe.opt, list_optimizers(), "unknown opt")
-    if not isinstance(recipe.torchcompile, str) or recipe.torchcompile in list_backends(None): return
-    check_choice(recipe.torchcompile, list_backends(), "unknown torchcompile") # without those for PyTorch's own tests
+    backend = recipe.torchcompile
+    if not isinstance(backend, str) or backend in list_backends(None): return
+    check_choice(backend, list_backends(), "unknown torchcompile") # without those for PyTorch's own tests
 
 def _check_together(recipe):
     "Fields that must fit each other"
@@ -108,7 +109,7 @@ def derive(
 def read_recipe(
     values:dict, # fields, as a file holds them
 )->Recipe:
-    "A recipe as it was stored; a `UserError` for fields that there aren't, and for values that make no sense."
+    "A recipe as it was stored; a `UserError` for a field that there isn't, or a value that makes no sense."
     for name in values: check_choice(name, [*RECIPE_FIELDS, 'source'], "a recipe has no")
     return Recipe(**values)
 
@@ -145,8 +146,8 @@ def add_recipe(
 _deit = "DeiT's script"
 add_recipe('deit', _deit, opt='adamw', lr=5e-4, lr_base_size=512, wd=0.05, sched='cosine', warmup_epochs=5,
     warmup_lr=1e-6, min_lr=1e-5, opt_betas=(0.9, 0.999), opt_eps=1e-8, clip_grad=0., smoothing=0.1, mixup=0.8,
-    cutmix=1., mixup_prob=1., mixup_switch_prob=0.5, model_ema_decay=0.99996, model_ema_warmup=False, ema_final=False,
-    data=dict(augment='pretrain', img_size=224))
+    cutmix=1., mixup_prob=1., mixup_switch_prob=0.5, model_ema_decay=0.99996, model_ema_warmup=False,
+    ema_final=False, data=dict(augment='pretrain', img_size=224))
 add_recipe('imagenet/deit', "DeiT's training command: 4 × 256", 'deit', epochs=300, bs=1024)
 add_recipe('imagenet/deit', _deit, model=dict(drop_path_rate=0.1))
 
@@ -179,8 +180,8 @@ add_recipe('printed:imagenet/wb_tost printed:imagenet/wb_xcit', "ToST, appendix 
 
 # %% ../../nbs/51_recipes.ipynb #e6ca07b0
 add_recipe('finetune', "CRATE's fine-tuning script, which ToST follows", opt='adamw', wd=0.01, sched='cosine',
-    warmup_epochs=0, min_lr=0., opt_betas=(0.9, 0.999), opt_eps=1e-8, smoothing=0., mixup=0., cutmix=0., clip_grad=0.,
-    model_ema_decay=0., data=dict(augment='finetune', img_size=224))
+    warmup_epochs=0, min_lr=0., opt_betas=(0.9, 0.999), opt_eps=1e-8, smoothing=0., mixup=0., cutmix=0.,
+    clip_grad=0., model_ema_decay=0., data=dict(augment='finetune', img_size=224))
 add_recipe('finetune', "ToST's fine-tuning command", lr=1e-4, epochs=200, bs=256)
 add_recipe('finetune/wb_eca finetune-flowers/wb_eca finetune-pets/wb_eca', "ECA, appendix B.4", 'finetune',
     lr=1e-4, bs=256)
@@ -195,7 +196,8 @@ add_recipe('readme:finetune/wb_crate', "CRATE's README, table on fine-tuning", l
 
 # %% ../../nbs/51_recipes.ipynb #92201af4
 add_recipe('cifar10 cifar100 svhn', "ToST, Table 8; ECA, Table 9", 'imagenet', epochs=400)
-add_recipe('cifar10 cifar100 svhn', "ours", bs=256, data=dict(img_size=32, augment='light'), model=dict(patch_size=4))
+add_recipe('cifar10 cifar100 svhn', "ours", bs=256, data=dict(img_size=32, augment='light'),
+    model=dict(patch_size=4))
 RECIPES['digits'] = Recipe(epochs=40, bs=64, lr=1.5e-3, wd=0.05, smoothing=0.1, threads=1)
 RECIPES['scenes'] = Recipe(epochs=32, bs=32, lr=6e-3, wd=0.05, token_labels=1., threads=1,
                            data=dict(masks=True, n=8000, held=666, warp=0.15))
@@ -203,8 +205,8 @@ add_recipe('scenes_masks folder_masks', "ours", epochs=8, bs=32, lr=3e-3, smooth
 add_recipe('scenes_masks', "ours", data=dict(n=8000, held=666, warp=0.15))
 
 # %% ../../nbs/51_recipes.ipynb #377bb194
-add_recipe('openwebtext python glosses text', "nanoGPT's script, which ToST follows", opt='adamw', sched='cosine',
-    opt_betas=(0.9, 0.95), opt_eps=1e-8, smoothing=0., clip_grad=1., wd=0.1)
+add_recipe('openwebtext python glosses text', "nanoGPT's script, which ToST follows", opt='adamw',
+    sched='cosine', opt_betas=(0.9, 0.95), opt_eps=1e-8, smoothing=0., clip_grad=1., wd=0.1)
 add_recipe('python glosses text', "ours", lr=3e-3, min_lr=3e-4, warmup_epochs=1, bs=32, epochs=10,
     data=dict(block_size=256, per_epoch=3200))
 add_recipe('openwebtext', "ToST, appendix C.3", lr=6e-4, bs=480, epochs=600,
@@ -213,8 +215,8 @@ add_recipe('openwebtext', "nanoGPT's script, which ToST follows", min_lr=6e-5, w
     grad_accum_steps=40)
 
 # %% ../../nbs/51_recipes.ipynb #aad9c248
-add_recipe('lra', "ours: not said", opt='adamw', opt_betas=(0.9, 0.98), opt_eps=1e-8, clip_grad=1., smoothing=0.,
-    warmup_lr=0., min_lr=0.)
+add_recipe('lra', "ours: not said", opt='adamw', opt_betas=(0.9, 0.98), opt_eps=1e-8, clip_grad=1.,
+    smoothing=0., warmup_lr=0., min_lr=0.)
 for _names, _numbers in { # tasks (a second: its stand-in) → numbers of ToST's Table 7
     'listops': dict(epochs=60, bs=64, warmup=3_000/90_000, wd=0.01, lr=1e-4),
     'imdb which_library': dict(epochs=32, bs=32, warmup=10_000/25_000, wd=0.01, lr=1e-4),
@@ -223,8 +225,8 @@ for _names, _numbers in { # tasks (a second: its stand-in) → numbers of ToST's
     'pathfinder': dict(epochs=320, bs=256, warmup=312/200_000, wd=0., lr=2e-4)}.items():
     add_recipe(_names, "ToST, Table 7", 'lra', sched='linear', **_numbers)
     for _name in _names.split():
-        add_recipe(f'{_name}/wb_lra_small', "ours", 'lra', lr=1e-3, wd=0.01, epochs=10, bs=32, warmup=0.1, sched='linear',
-            threads=1)
+        add_recipe(f'{_name}/wb_lra_small', "ours", 'lra', lr=1e-3, wd=0.01, epochs=10, bs=32, warmup=0.1,
+            sched='linear', threads=1)
 add_recipe('listops', "ToST, Table 7", sched='inverse_sqrt')
 add_recipe('subspaces', "ours", epochs=10, bs=32, lr=3e-3, wd=0.01, smoothing=0., threads=1)
 
@@ -238,7 +240,7 @@ def get_recipe(
     arch:str=None,  # architecture
     /,              # (a change may be called `data`, too)
     finetune:bool=False, # for weights that are trained already
-    variant:str=None, # 'readme': as in the README of the published code; 'printed': as in ToST's text; None: the usual
+    variant:str=None, # 'readme': as in the published code's README; 'printed': as in ToST's text; None: usual
     **changes       # fields to change; None means: leave as it is
 )->Recipe:
     "The recipe for a data set and architecture, with changes."
@@ -246,7 +248,9 @@ def get_recipe(
     if finetune: names = [f'{prefix}finetune-{data}', f'{prefix}finetune']
     else: names = [f'{prefix}{data}']
     found = []                        # the most special first
-    for name in names: found += sorted((key for key in RECIPES if _fits(key, name, arch)), key=len, reverse=True)
+    for name in names:
+        fitting = [key for key in RECIPES if _fits(key, name, arch)]
+        found += sorted(fitting, key=len, reverse=True)
     if variant and not found:
         variants = ', '.join(key for key in RECIPES if ':' in key)
         raise ValueError(f"no recipe {names[-1]!r} for {arch}; there are: {variants}")
