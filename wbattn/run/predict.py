@@ -15,7 +15,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from PIL import Image
 from sklearn.metrics import ConfusionMatrixDisplay
-from timm.data import create_transform, resolve_model_data_config
+from timm.data import resolve_model_data_config
 from torch import Tensor, nn
 from torch.amp import autocast
 from typing import Iterator
@@ -25,6 +25,7 @@ from fastcore.basics import listify
 from ..checks import SHARE, UserError, check_choice, check_value, int_range, require
 from ..cores import cpu_threads, default_threads
 from ..data import dls_args, get_dls, known_task, read_image, real_accuracy
+from ..data.images import EvalTransform
 from ..data.tasks import compare_fingerprints
 from ..data.text import VOCABS, get_vocab
 from ..look import (RECORDS, MissingQuantity, ablate, class_masks, class_probabilities, explain, membership_maps,
@@ -63,11 +64,8 @@ def picture_transform(
     if hasattr(model, 'vocab_size'):
         arch = model.pretrained_cfg['architecture']
         raise UserError(f"{str(model.path)!r} holds {arch}, which reads no pictures")
-    config = resolve_model_data_config(model)
-    transform = create_transform(**config)
-    mode = 'L' if config['input_size'][0] == 1 else 'RGB'
-    def prepare(picture): return transform(read_image(picture, mode))
-    return prepare
+    _, *size = resolve_model_data_config(model)['input_size']    # which `cfg` may have changed
+    return EvalTransform(model, size)
 
 # %% ../../nbs/71_predict.ipynb #71evalcf
 @dataclass
