@@ -30,8 +30,8 @@ from ..models.maps import Segmenter
 from ..models.merging import TokenMerger
 from ..models.zoo import data_kind
 from ..checks import check_choice, check_value, int_range, require, SHARE, UserError
-from wbattn.run.runs import (explicit_options, check_data, optional_figure, predictions, read_pretrained, save_figure,
-    scores)
+from .runs import (explicit_options, check_data, optional_figure, part_record, predictions, read_pretrained,
+    save_figure, scores)
 from ..train.callbacks import amp_mode
 from ..train.checkpoint import atomic_write, check_writable, versions, write_json
 from ..train.learner import check_model, task_of
@@ -90,6 +90,8 @@ def evaluation_dls(
     for k in ('mean', 'std'):
         if len(config[k]) == 1: config[k] = config[k][0]        # of grey pictures: a number, which any data set takes
     size = config.pop('input_size')[1:]
+    if 'block_size' in takes and getattr(model, 'max_seq_len', None):            # a text in the model's own tokens
+        config |= dict(block_size=model.max_seq_len, vocab=vocab_of(model).name)
     if data == run.get('data'): config = run['recipe']['data'] | run['given']
     config = {k: v for k, v in (config | dict(img_size=size)).items() if k in takes}
     given = explicit_options(o, ['data_dir', 'download', 'num_workers']) | (o.cfg or {})
@@ -188,9 +190,10 @@ def _changes(o, model):
 
 def _evaluate(o, model, dls):
     "Scores of a model on its part of the data, and what it said about each item."
-    dl, merger = dls.loaders[part_index(dls, o.part)], merged(model, o.merge)
+    i = part_index(dls, o.part)
+    dl, merger = dls.loaders[i], merged(model, o.merge)
     p = predictions(merger, dl, amp_mode(o.amp, dls.device))
-    res = dict(data=dls.name, part=o.part) | scores(p, dls)
+    res = dict(data=dls.name, part=o.part) | scores(p, part_record(dls, i))
     res['images_per_s'] = round(res['images']/p['seconds'], 1)
     if o.merge: res |= dict(merge=o.merge, tokens_by_layer=merger.trace(dl.one_batch()[0].as_subclass(Tensor)).counts)
     if dls.name == 'imagenet' and len(dls.vocab) == 1000: res['real'] = real_accuracy(p['top'][:, 0], dl.dataset)
