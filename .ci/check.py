@@ -3,7 +3,8 @@
 
     python .ci/check.py code           imports run downward, `import wbattn` is light, every public parameter has a word
     python .ci/check.py pages [FILE…]  titles, links, stored outputs and figures of the notebooks
-    python .ci/check.py site FOLDER    what Quarto rendered: links, anchors, references, width of outputs
+    python .ci/check.py site FOLDER    what Quarto rendered: links, anchors, references, width of outputs, words for pictures,
+                                       reach by keyboard, contrast, weight (.ci/audit.js sees what needs a browser)
 
 Prints each problem with its place; exits 1 if there is one.
 """
@@ -165,6 +166,55 @@ def check_page(page, main):
         if len(line) > column: bad(page, f'an output of {len(line)} characters: {line[:50]!r} …')
     for img in main.find_all('img'):
         if not img.get('alt'): bad(page, f'a picture without words: {img.get("src", "")[:60]}')
+    for svg in main.select('svg.plot'):
+        if not svg.get('aria-label'): bad(page, f'a figure without words: {svg.get_text()[:60]!r}')
+
+def check_reach(page, soup):
+    "By keyboard and by ear: a link skips to the text, and whatever can be pressed has a name."
+    skip = soup.select_one('a.skip-link[href]')
+    if skip is None or not soup.find(id=skip['href'].lstrip('#')): bad(page, 'no link skips to the text')
+    for e in soup.select('main a[href], main button'):
+        named = e.get_text(strip=True) or e.get('aria-label') or e.get('title') or e.find('img', alt=True) or 'anchorjs-link' in e.get('class', [])
+        if not named and e.get('aria-hidden') != 'true': bad(page, f'nothing to read out: {str(e)[:80]}')
+    for e in soup.select('[tabindex]'):
+        if int(e['tabindex']) > 0: bad(page, f'tabindex {e["tabindex"]} changes the order of stops')
+
+def fetched(page, soup, folder):
+    "The files of its own site that a page fetches: style sheets, scripts and what they import or fetch, pictures, the font of icons."
+    urls = [e.get('src') or e.get('href') for e in soup.select('script[src], link[rel=stylesheet][href], link[rel=icon][href], main img[src]')]
+    for script in soup.select('script[type=module]'): urls += re.findall(r'["\'](?:\./)?((?:site|records)/[\w./-]+)["\']', script.get_text())
+    files = {(folder/u.split('?')[0]).resolve() for u in urls if not re.match(r'\w+:|//', u)}
+    if any(f.name == 'draw.js' for f in files): files.add((folder/'site/figures.js').resolve())
+    files |= {f for sheet in files if sheet.name == 'bootstrap-icons.css' for f in sheet.parent.glob('*.woff')}
+    for f in files:
+        if not f.is_file(): bad(page, f'fetches {f.name}, which is not there')
+    return {f for f in files if f.is_file()}
+
+lightest = {'index.html': 1000}     # kB a page may weigh, uncompressed and beside MathJax; any other:
+heaviest = 2500
+
+def check_weight(page, soup, folder):
+    weight = ((folder/page).stat().st_size + sum(f.stat().st_size for f in fetched(page, soup, folder)))/1000
+    if weight > lightest.get(page, heaviest): bad(page, f'weighs {weight:.0f} kB, more than {lightest.get(page, heaviest)}')
+    return weight
+
+def contrast(a, b):
+    "WCAG's ratio of two colours such as #0a6a55: 1 to 21; letters need 4.5"
+    def luminance(colour):
+        parts = [int(colour[i:i + 2], 16)/255 for i in (1, 3, 5)]
+        return sum(w*(c/12.92 if c <= .04045 else ((c + .055)/1.055)**2.4) for w, c in zip((.2126, .7152, .0722), parts))
+    low, high = sorted((luminance(a), luminance(b)))
+    return (high + .05)/(low + .05)
+
+def check_contrast():
+    "Letters of both themes on their grounds (page, code, bar), and the verdicts' badges"
+    for theme, page in dict(light='#ffffff', dark='#222222').items():
+        said = dict(re.findall(r'\$([\w-]+): (#[0-9a-f]{6});', (root/f'nbs/site/theme_{theme}.scss').read_text(encoding='utf-8')))
+        pairs = [(said['link-color'], page), (said['link-color'], said['code-bg']), (said['code-color'], said['code-bg']), (said['navbar-hl'], said['navbar-bg'])]
+        for letters, ground in pairs:
+            if contrast(letters, ground) < 4.5: bad(f'theme_{theme}.scss', f'{letters} on {ground} has a contrast of {contrast(letters, ground):.1f}, less than 4.5')
+    for name, ground in re.findall(r'\.verdict(\S*) \{[^}]*background: (#[0-9a-f]{6})', (root/'nbs/site/styles.css').read_text(encoding='utf-8')):
+        if contrast('#ffffff', ground) < 4.5: bad('styles.css', f'white on {ground} (.verdict{name}) has a contrast below 4.5')
 
 def check_next(page, soup, main):
     pager, said = soup.select_one('.nav-page-next a[href]'), re.findall(r'Next:\s*<a[^>]*href="([^"#]+)', str(main))
@@ -184,7 +234,11 @@ def check_site(folder):
         check_links(name, soup, ids, host)
         check_page(name, main)
         check_next(name, soup, main)
-    print(f'{len(pages)} pages')
+        check_reach(name, soup)
+    check_contrast()
+    weights = {name: check_weight(name, soup, Path(folder)) for name, soup in pages.items()}
+    largest = max(weights, key=weights.get)
+    print(f'{len(pages)} pages; Home weighs {weights.get("index.html", 0):.0f} kB, the heaviest, {largest}, {weights[largest]:.0f}')
 
 if __name__ == '__main__':
     {'code': check_code, 'pages': check_pages, 'site': check_site}[sys.argv[1]](*sys.argv[2:])

@@ -109,7 +109,7 @@ export function digit(buffer, constants) {
   const clear = el('button', {class: 'btn btn-sm btn-outline-primary', type: 'button'}, 'Clear');
   const examples = el('span', {}, ...constants.digits.map((d, i) => { const b = el('button', {class: 'btn btn-sm btn-outline-secondary', type: 'button', 'aria-label': `test scan of a ${i}`}, String(i));
     b.addEventListener('click', () => example(d.pixels)); return b; }));
-  const wipe = () => { strokes.length = 0; c.clearRect(0, 0, size, size); answer.replaceChildren(el('p', {}, 'Draw a digit in the black square, or press a number for a scan from the test set.')); };
+  const wipe = () => { strokes.length = 0; c.clearRect(0, 0, size, size); answer.replaceChildren(); };
   function example(pixels) {
     wipe();
     pixels.forEach((v, i) => { c.fillStyle = gray(v*255/16); c.fillRect(i % 8*size/8, Math.floor(i/8)*size/8, size/8, size/8); });
@@ -139,6 +139,6 @@ export function digit(buffer, constants) {
   clear.addEventListener('click', wipe);
   example(constants.digits[3].pixels);
   const far = Math.max(...constants.digits.map(d => Math.max(...forward(weights, constants, d.pixels).logits.map((v, i) => Math.abs(v - d.logits[i])))));
-  return el('div', {}, el('div', {class: 'ask'}, clear, examples), el('div', {class: 'ask', style: 'align-items:flex-start'}, canvas, answer),
+  return el('div', {}, el('div', {class: 'ask'}, 'Draw in the black square, or take a scan:', examples, clear), el('div', {class: 'ask', style: 'align-items:flex-start'}, canvas, answer),
     el('p', {class: 'small'}, `Checked in this browser: on ten test scans its logits agree with PyTorch's to ${far.toPrecision(1)}.`));
 }

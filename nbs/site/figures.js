@@ -87,7 +87,7 @@ const cross = (f, v) => f.svg.append(draw('line', {x1: f.X(v), x2: f.X(v), y1: f
 function legend(rows) {
   const table = el('table', {class: 'table table-sm'}, el('thead', {}, el('tr', {}, ...rows.head.map(h => el('th', {}, h)))));
   table.append(el('tbody', {}, ...rows.body.map(([color, ...cells]) => el('tr', {},
-    el('td', {}, ...(color ? [el('span', {style: `color:${color};font-weight:bold`}, '■ ')] : []), cells[0]), ...cells.slice(1).map(c => el('td', {}, c))))));
+    el('td', {}, ...(color ? [el('span', {style: `color:${color};font-weight:bold`, 'aria-hidden': 'true'}, '■ ')] : []), cells[0]), ...cells.slice(1).map(c => el('td', {}, c))))));
   return table;
 }
 

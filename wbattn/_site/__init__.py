@@ -110,6 +110,41 @@ def quiet_html(cell):
         if text: o['data'] = {'text/markdown': '```{=html}\n' + text + '\n```\n'}
         else: cell.outputs.remove(o)
 
+<<<<<<< HEAD
+=======
+# a figure is part of its page, sharp at every size, its black that of the page's letters
+
+def _on_page(svg, words):
+    "matplotlib's SVG as an element of a page, with the words that a reader hears instead of it."
+    svg = svg[svg.index('<svg'):]
+    svg = re.sub(r'(?s)<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->', '', svg)
+    svg = re.sub(r'<g id="[^"]*"', '<g', svg)                                 # every figure has the same names
+    svg = re.sub(r"font-family: 'DejaVu Sans'[^;\"]*", "font-family: 'DejaVu Sans', Verdana, sans-serif", svg)
+    svg = re.sub(r'#([0-5][0-9a-f])\1\1\b', 'currentColor', svg)             # black, and grey as dark as to mean it
+    return svg.replace('<svg', f'<svg class="plot" role="img" aria-label="{escape(words)}"', 1)
+
+def inline_svg(cell):
+    for o in cell.get('outputs', []):
+        data = o.get('data', {})
+        if 'image/svg+xml' not in data: continue
+        words = re.search(r'(?m)^#\| fig-alt: *"?(.*?)"?$', cell.source)
+        svg = _on_page(''.join(data['image/svg+xml']), words[1] if words else '')
+        o['data'] = {'text/markdown': f'```{{=html}}\n{svg}\n```\n'}
+
+# a number stays on the line of its unit
+
+def _with_hard_spaces(text):
+    parts = re.split(r'(?ms)(^```.*?^```[ \t]*$|`[^`\n]*`|\$[^$\n]+\$)', text)
+    parts[::2] = [re.sub(r'(?<=\d) (?=%|(?:ms|s|kB|MB|GB|nats|bits)\b)', '\u00a0', p) for p in parts[::2]]
+    return ''.join(parts)
+
+def keep_units(cell):
+    if cell.cell_type == 'markdown': cell.source = _with_hard_spaces(cell.source)
+    for o in cell.get('outputs', []):
+        data = o.get('data', {})
+        if 'text/markdown' in data: data['text/markdown'] = _with_hard_spaces(''.join(data['text/markdown']))
+
+>>>>>>> b5c11ce (site: audit of what machine can see (keyboard, contrast, weight; a browser's in audit.js), style sheets without what no page uses, API entries of classes)
 # a signature without NoneType and without a row of options that nobody explains; no inherited docstring
 
 def _exported(name):
@@ -127,6 +162,10 @@ class Signature(DocmentText):
             said = dict(re.findall(r'(?m)^ +(\w+):[^#\n]*# (.*)$', _exported(obj.__name__)))
             self.dm = {name: dict(anno=anno, default=obj._field_defaults.get(name, inspect.Parameter.empty), docment=said.get(name))
                        for name, anno in obj.__annotations__.items()}
+
+    def __str__(self):
+        said = super().__str__()
+        return said.replace('def ', 'class ', 1) if isinstance(self.obj, type) else said
 
     @property
     def _ret_str(self): return super()._ret_str if '->' in super()._ret_str else '):'
