@@ -2,6 +2,7 @@
 
 import inspect, re, shutil
 from functools import lru_cache
+from html import escape
 from pathlib import Path
 from fastcore.docments import DocmentText, docments
 from nbdev.config import get_config
@@ -110,8 +111,6 @@ def quiet_html(cell):
         if text: o['data'] = {'text/markdown': '```{=html}\n' + text + '\n```\n'}
         else: cell.outputs.remove(o)
 
-<<<<<<< HEAD
-=======
 # a figure is part of its page, sharp at every size, its black that of the page's letters
 
 def _on_page(svg, words):
@@ -145,7 +144,6 @@ def keep_units(cell):
         data = o.get('data', {})
         if 'text/markdown' in data: data['text/markdown'] = _with_hard_spaces(''.join(data['text/markdown']))
 
->>>>>>> b5c11ce (site: audit of what machine can see (keyboard, contrast, weight; a browser's in audit.js), style sheets without what no page uses, API entries of classes)
 # a signature without NoneType and without a row of options that nobody explains; no inherited docstring
 
 def _exported(name):
