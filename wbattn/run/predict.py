@@ -35,7 +35,7 @@ from ..models.zoo import data_kind
 from .config import explicit_options
 from .pretrained import read_pretrained
 from .runs import check_data, optional_figure, save_figure
-from .scores import predictions, scores
+from .scores import part_record, predictions, scores
 from ..train.callbacks import amp_mode
 from ..train.checkpoint import atomic_write, check_writable, versions, write_json
 from ..train.learner import check_model, task_of
@@ -120,8 +120,10 @@ def evaluation_dls(
         raise UserError(f"{str(model.path)!r} doesn't say what it was trained on; name a data set with data")
     prepared = resolve_model_data_config(model)
     img_size = prepared.pop('input_size')[1:]
-    if data == run.get('data'): prepared = run['recipe']['data'] | run['given']
     takes = dls_args(data)
+    if 'block_size' in takes and getattr(model, 'max_seq_len', None):       # a text, in the model's own tokens
+        prepared |= dict(block_size=model.max_seq_len, vocab=vocab_of(model).name)
+    if data == run.get('data'): prepared = run['recipe']['data'] | run['given']
     args = {name: value for name, value in (prepared | dict(img_size=img_size)).items() if name in takes}
     args |= explicit_options(config, ['data_dir', 'download', 'num_workers']) | (config.cfg or {})
     args = _number_for_all_channels(args)
@@ -224,10 +226,11 @@ def _changes(config, model):
 
 def _evaluate(config, model, dls):
     "Scores of a model on its part of the data, and what it said about each item."
-    dl = dls.loaders[part_index(dls, config.part)]
+    ds_idx = part_index(dls, config.part)
+    dl = dls.loaders[ds_idx]
     merger = merged(model, config.merge)
     answers = predictions(merger, dl, amp_mode(config.amp, dls.device))
-    result = dict(data=dls.name, part=config.part) | scores(answers, dls)
+    result = dict(data=dls.name, part=config.part) | scores(answers, part_record(dls, ds_idx))
     result['images_per_s'] = round(result['images']/answers['seconds'], 1)
     if config.merge:
         x = dl.one_batch()[0].as_subclass(Tensor)
