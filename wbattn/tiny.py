@@ -50,7 +50,7 @@ def save_jpeg(
     Image.fromarray(pixels).save(path, format='JPEG', quality=90)
 
 # %% ../nbs/74_tiny.ipynb #74f00007
-#| code-summary: "A writer for each data set"
+#| code-summary: "Writers of arrays in one file: CIFAR, SVHN"
 def _cifar(root, draw, labels, dataset, fine):
     folder = root/dataset.base_folder
     folder.mkdir()
@@ -77,6 +77,8 @@ def _svhn(root, draw, labels):
         _, file, _ = tvd.SVHN.split_list[part]
         savemat(root/file, dict(X=x, y=y))
 
+# %% ../nbs/74_tiny.ipynb #74f00012
+#| code-summary: "Writers of one file a picture: flowers, pets, food, folders, ImageNet"
 def _flowers(root, draw, labels):
     from scipy.io import savemat
     folder = root/'flowers-102'

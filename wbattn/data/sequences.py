@@ -159,6 +159,36 @@ def imdb_dls(
         parts[part] = byte_rows(found.data), found.target
     return sequence_dls('imdb', parts, names, max_len, **kwargs)
 
+# %% ../../nbs/48_sequences.ipynb #48aan001
+def read_pairs(
+    path # of a file: label, two numbers, two texts, with tabs between
+)->tuple: # sequences, two to a label; labels
+    "Pairs of documents, as the Long Range Arena has them."
+    if not Path(path).is_file(): raise FileNotFoundError(f"no aan here: {str(path)!r} doesn't exist")
+    rows = []
+    labels = []
+    with open(path, 'rb') as f:
+        for i, line in enumerate(f, 1):
+            columns = line.rstrip(b'\n').split(b'\t')
+            if len(columns) != 5 or columns[0] not in (b'0', b'1', b'0.0', b'1.0'):
+                raise UserError(f"line {i} of {str(path)!r} is {line[:40]!r}; expected 0 or 1, two numbers and two texts, with tabs between")
+            labels.append(int(float(columns[0])))
+            rows += byte_rows(columns[3:])
+    return rows, np.array(labels)
+
+@dataset('aan', 'Pairs of papers (AAN), byte by byte', '147,086 + 18,090 → 17,437', 2, 4000, format='lines with tabs',
+         url='https://github.com/google-research/long-range-arena', arch='wb_lra_retrieval')
+@sequence_options
+def aan_dls(
+    data_dir:Path='data', # folder that holds new_aan_pairs.train.tsv, .eval.tsv and .test.tsv
+    max_len:int=4000, # bytes of each paper that a model sees
+    **kwargs          # of sequence_dls
+)->Loaders:           # batches (ids `b 2 n`, labels `b`); 257 symbols, 2 classes
+    "Does one paper cite the other (the arena's Retrieval)?"
+    files = dict(train='train', valid='eval', test='test')
+    parts = {part: read_pairs(Path(data_dir)/f'new_aan_pairs.{name}.tsv') for part, name in files.items()}
+    return sequence_dls('aan', parts, ['no', 'yes'], max_len, documents=2, **kwargs)
+
 # %% ../../nbs/48_sequences.ipynb #9aa3d6d8
 def grow(
     n,            # trees to draw; about one in twelve is kept

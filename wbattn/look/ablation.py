@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from types import SimpleNamespace
 from typing import Callable, NamedTuple
 from .measure import MissingQuantity, collect, lacks, run_model
-from .palette import BLUE, GREEN, GREY, ORANGE
+from .palette import BLUE, COLORS, GREY
 from .plots import new_figure
 from ..checks import check_value, choice_of, int_range, require
 from ..ops.eca import ECAttention, compress
@@ -274,8 +274,8 @@ def ablate(
 # %% ../../nbs/62_ablate.ipynb #63ab0051
 MARKS = { # piece → label, colour, marker, place beside the number of the block
     'attention': ('block', GREY, 's', 0.),
-    'expand': ('expansion', ORANGE, '^', .1),
-    'compress': ('compression', GREEN, 'v', .2)}
+    'expand': ('expansion', COLORS['ECA, expansion'], '^', .1),
+    'compress': ('compression', COLORS['ECA, compression'], 'v', .2)}
 
 def _draw_losses(ax, table, scale):
     "The losses of one model by block"

@@ -15,7 +15,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from PIL import Image
 from sklearn.metrics import ConfusionMatrixDisplay
-from timm.data import create_transform, resolve_model_data_config
+from timm.data import resolve_model_data_config
 from torch import Tensor, nn
 from torch.amp import autocast
 from typing import Iterator
@@ -25,6 +25,7 @@ from fastcore.basics import listify
 from ..checks import SHARE, UserError, check_choice, check_value, int_range, require
 from ..cores import cpu_threads, default_threads
 from ..data import dls_args, get_dls, known_task, read_image, real_accuracy
+from ..data.images import EvalTransform
 from ..data.tasks import compare_fingerprints
 from ..data.text import VOCABS, get_vocab
 from ..look import (RECORDS, MissingQuantity, ablate, class_masks, class_probabilities, explain, membership_maps,
@@ -35,7 +36,7 @@ from ..models.zoo import data_kind
 from .config import explicit_options
 from .pretrained import read_pretrained
 from .runs import check_data, optional_figure, save_figure
-from .scores import predictions, scores
+from .scores import part_record, predictions, scores
 from ..train.callbacks import amp_mode
 from ..train.checkpoint import atomic_write, check_writable, versions, write_json
 from ..train.learner import check_model, task_of
@@ -63,11 +64,8 @@ def picture_transform(
     if hasattr(model, 'vocab_size'):
         arch = model.pretrained_cfg['architecture']
         raise UserError(f"{str(model.path)!r} holds {arch}, which reads no pictures")
-    config = resolve_model_data_config(model)
-    transform = create_transform(**config)
-    mode = 'L' if config['input_size'][0] == 1 else 'RGB'
-    def prepare(picture): return transform(read_image(picture, mode))
-    return prepare
+    _, *size = resolve_model_data_config(model)['input_size']    # which `cfg` may have changed
+    return EvalTransform(model, size)
 
 # %% ../../nbs/71_predict.ipynb #71evalcf
 @dataclass
@@ -118,10 +116,12 @@ def evaluation_dls(
     data = config.data or run.get('data')
     if data is None:
         raise UserError(f"{str(model.path)!r} doesn't say what it was trained on; name a data set with data")
+    takes = dls_args(data)
     prepared = resolve_model_data_config(model)
     img_size = prepared.pop('input_size')[1:]
+    if 'block_size' in takes and getattr(model, 'max_seq_len', None):   # a text in the model's own tokens
+        prepared |= dict(block_size=model.max_seq_len, vocab=vocab_of(model).name)
     if data == run.get('data'): prepared = run['recipe']['data'] | run['given']
-    takes = dls_args(data)
     args = {name: value for name, value in (prepared | dict(img_size=img_size)).items() if name in takes}
     args |= explicit_options(config, ['data_dir', 'download', 'num_workers']) | (config.cfg or {})
     args = _number_for_all_channels(args)
@@ -224,10 +224,11 @@ def _changes(config, model):
 
 def _evaluate(config, model, dls):
     "Scores of a model on its part of the data, and what it said about each item."
-    dl = dls.loaders[part_index(dls, config.part)]
+    ds_idx = part_index(dls, config.part)
+    dl = dls.loaders[ds_idx]
     merger = merged(model, config.merge)
     answers = predictions(merger, dl, amp_mode(config.amp, dls.device))
-    result = dict(data=dls.name, part=config.part) | scores(answers, dls)
+    result = dict(data=dls.name, part=config.part) | scores(answers, part_record(dls, ds_idx))
     result['images_per_s'] = round(result['images']/answers['seconds'], 1)
     if config.merge:
         x = dl.one_batch()[0].as_subclass(Tensor)

@@ -18,6 +18,7 @@ from fastai.torch_core import num_distrib, rank_distrib, set_seed
 from ..checks import UserError, check_choice, require
 from ..cores import check_processes, cpu_threads, default_threads
 from ..data import dls_args, get_dls, known_task, spec_of
+from ..data.files import print_main
 from ..data.loaders import DATASETS
 from ..data.tasks import compare_fingerprints
 from ..look import RECORDS, RecordLayers, learning_curves, plot_history
@@ -338,15 +339,6 @@ def run_info(
     task = task_of(learn.dls)
     return dict(data=run.data, arch=arch, given=run.given, model_kwargs=build_args(learn.model),
                 recipe=asdict(run.recipe), cfg=task.config, fingerprint=task.fingerprint)
-
-def print_main(
-    text,      # a line, or several
-    file=None, # stream; standard output unless given
-):
-    "Print in the first process, on a console of any encoding."
-    if rank_distrib(): return
-    try: print(text, flush=True, file=file)
-    except UnicodeEncodeError: print(text.encode('ascii', 'backslashreplace').decode(), flush=True, file=file)
 
 def _count_params(learn): return sum(p.numel() for p in learn.model.parameters())
 

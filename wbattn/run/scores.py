@@ -86,24 +86,49 @@ def _mask_scores(overlap, nll, draws=1000):
         miou_interval=drawn.quantile(drawn.new_tensor([.025, .975])).tolist(), cross_entropy=nll.mean().item())
 
 # %% ../../nbs/69_scores.ipynb #3b86b244
+def _last_word_scores(right, nll, y):
+    "Passages whose last word is what the model expects, all its tokens, and the perplexity of that word."
+    counts = y >= 0
+    whole = (right | ~counts).all(1)
+    nats = nll.sum(1).mean()                 # of a word
+    return dict(
+        accuracy=whole.double().mean().item(), right=int(whole.sum()), images=len(y), cross_entropy=nats.item(),
+        word_perplexity=nats.exp().item())
+
+def part_record(
+    dls:DataLoaders, # of any data
+    ds_idx:int,      # of the part
+)->dict:             # bytes, tokens, words, …; empty where nothing is known
+    "What is known of the text of a part."
+    records = getattr(dls, 'records', ())
+    return records[ds_idx] if ds_idx < len(records) else {}
+
+def _text_scores(result, nll, record):
+    "Bits per byte and, where words are counted, the perplexity of a word."
+    bytes_per_token = record['bytes']/record['tokens'] if 'bytes' in record else None
+    bits_per_token = result['cross_entropy']/math.log(2)
+    result = result | dict(
+        tokens=nll.numel(), bits=bits_per_token/(bytes_per_token or 1), bytes_per_token=bytes_per_token,
+        nats_by_position=nll.mean(0).tolist())
+    if 'words' in record:
+        nats_per_word = result['cross_entropy']*record['tokens']/record['words']
+        result['word_perplexity'] = math.exp(nats_per_word)
+    return result
+
 def scores(
     answers:dict,    # of predictions
-    dls:DataLoaders, # that they are of
+    record:dict,     # of the part that they are of, see part_record
 )->dict:             # accuracy, right, images, cross_entropy in nats, top5; of texts tokens, bits, nats by position
     "Accuracy and cross-entropy (without label smoothing); of masks mIoU, its 95 % interval, accuracy of pixels."
     nll = answers['nll']
     if 'overlap' in answers: return _mask_scores(answers['overlap'], nll)
     hits = (answers['top'] == answers['y'][..., None]).double()
     right = hits[..., 0]
+    if nll.dim() == 2 and (answers['y'] < 0).any(): return _last_word_scores(right > 0, nll, answers['y'])
     result = dict(
         accuracy=right.mean().item(), right=int(right.sum()), images=len(hits), cross_entropy=nll.mean().item())
     if hits.shape[-1] == 5: result['top5'] = hits.sum(-1).mean().item()
-    if nll.dim() == 1: return result
-    bytes_per_token = dls.bytes_per_token
-    bits_per_token = result['cross_entropy']/math.log(2)
-    bits = bits_per_token/(bytes_per_token or 1)
-    return result | dict(
-        tokens=nll.numel(), bits=bits, bytes_per_token=bytes_per_token, nats_by_position=nll.mean(0).tolist())
+    return result if nll.dim() == 1 else _text_scores(result, nll, record)
 
 def evaluate(
     learn:Learner, # a trained learner
@@ -111,7 +136,8 @@ def evaluate(
 )->dict:           # see scores
     "Accuracy and cross-entropy of one part of the data, by all processes together."
     amp = learn.mixed_precision.amp_mode.value if hasattr(learn, 'mixed_precision') else None
-    return scores(shared_predictions(learn.model, learn.dls.loaders[ds_idx], amp), learn.dls)
+    answers = shared_predictions(learn.model, learn.dls.loaders[ds_idx], amp)
+    return scores(answers, part_record(learn.dls, ds_idx))
 
 # %% ../../nbs/69_scores.ipynb #74ab0002
 def evaluate_without_attention(

@@ -205,10 +205,10 @@ add_recipe('scenes_masks folder_masks', "ours", epochs=8, bs=32, lr=3e-3, smooth
 add_recipe('scenes_masks', "ours", data=dict(n=8000, held=666, warp=0.15))
 
 # %% ../../nbs/51_recipes.ipynb #377bb194
-add_recipe('openwebtext python glosses text', "nanoGPT's script, which ToST follows", opt='adamw',
-    sched='cosine', opt_betas=(0.9, 0.95), opt_eps=1e-8, smoothing=0., clip_grad=1., wd=0.1)
-add_recipe('python glosses text', "ours", lr=3e-3, min_lr=3e-4, warmup_epochs=1, bs=32, epochs=10,
-    data=dict(block_size=256, per_epoch=3200))
+add_recipe('openwebtext python glosses text wikitext2 wikitext103 ptb lambada', "nanoGPT's script, which ToST follows",
+    opt='adamw', sched='cosine', opt_betas=(0.9, 0.95), opt_eps=1e-8, smoothing=0., clip_grad=1., wd=0.1)
+add_recipe('python glosses text wikitext2 wikitext103 ptb lambada', "ours", lr=3e-3, min_lr=3e-4, warmup_epochs=1,
+    bs=32, epochs=10, data=dict(block_size=256, per_epoch=3200))
 add_recipe('openwebtext', "ToST, appendix C.3", lr=6e-4, bs=480, epochs=600,
     data=dict(block_size=1024, per_epoch=480_000))
 add_recipe('openwebtext', "nanoGPT's script, which ToST follows", min_lr=6e-5, warmup_epochs=2, warmup_lr=0.,
