@@ -16,7 +16,7 @@ SOURCE = 'https://raw.githubusercontent.com/wbattn/wbattn/main/nbs'   # notebook
 def fetch_files(
     *names, # files as the page reads them, such as `records/claims.csv`
 ):
-    "Have files that lie beside this page in the repository: what isn't here is fetched; what is here stays as it is."
+    "Have files that lie beside this page in the repository: what isn't here is fetched, what is here stays."
     for name in names:
         path = Path(name)
         if path.exists(): continue

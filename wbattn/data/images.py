@@ -227,7 +227,8 @@ class EvalTransform:
     ):
         model = unwrap_model(model)
         config = resolve_model_data_config(model)
-        chans, *usual_size = config['input_size']
+        usual_chans, *usual_size = config['input_size']
+        chans = getattr(model, 'in_chans', usual_chans)
         stem = getattr(model, 'patch_embed', None)
         size = size or getattr(stem, 'img_size', None) or usual_size
         config['input_size'] = chans, *size

@@ -108,19 +108,17 @@ class ECAReleased(ExpandCompress):
         "The learned subspaces."
         return rearrange(self.U, 'd (h p) -> h d p', h=self.num_heads)
 
-# %% ../../nbs/19_eca_released.ipynb #15b00012
-@patch
-def sketch_for(self:ECAReleased,
-    x:Tensor,                # tokens `b n d`
-    sizes:Tensor|None=None,  # how many tokens each row stands for `b n`, neighbours in order
-    omega:Tensor|None=None,  # the sums of their rows of Ω `b n R`, for tokens that were no neighbours
-)->Tensor:                   # Ω `n R`, with sizes `b n R`: K·r columns, and r more unless the halves share them
-    "The sketch of a pass: `omega` where it is given; else from PyTorch's generator, or the fixed one."
-    if omega is not None or not self.redraw: return super(ECAReleased, self).sketch_for(x, sizes, omega)
-    check_tokens(x, self.dim)
-    omega = torch.randn(x.shape[1], self.sketch_columns, device=x.device, dtype=accumulation_dtype(x))
-    if sizes is None: return omega
-    return omega*resolve_sizes(sizes, x).sqrt().unsqueeze(-1)    # distributed as the sum of so many rows
+    def sketch_for(self,
+        x:Tensor,                # tokens `b n d`
+        sizes:Tensor|None=None,  # how many tokens each row stands for `b n`, neighbours in order
+        omega:Tensor|None=None,  # the sums of their rows of Ω `b n R`, for tokens that were no neighbours
+    )->Tensor:                   # Ω `n R`, with sizes `b n R`: K·r columns, and r more unless the halves share them
+        "The sketch of a pass: `omega` where it is given; else from PyTorch's generator, or the fixed one."
+        if omega is not None or not self.redraw: return super().sketch_for(x, sizes, omega)
+        check_tokens(x, self.dim)
+        omega = torch.randn(x.shape[1], self.sketch_columns, device=x.device, dtype=accumulation_dtype(x))
+        if sizes is None: return omega
+        return omega*resolve_sizes(sizes, x).sqrt().unsqueeze(-1)    # distributed as the sum of so many rows
 
 # %% ../../nbs/19_eca_released.ipynb #15b00013
 @patch

@@ -15,12 +15,3 @@ from wbattn.run.cli import (bench_run, evaluate_run, experiment_run, explain_run
 _all_ = ['bench_run', 'evaluate_run', 'experiment_run', 'explain_run', 'generate_run', 'predict_images',
          'train_run', 'wbattn_bench', 'wbattn_eval', 'wbattn_experiment', 'wbattn_explain', 'wbattn_generate',
          'wbattn_predict', 'wbattn_train']
-
-# %% ../../nbs/76_run.ipynb #9d302fc1
-from wbattn.run.cli import (bench_run, evaluate_run, experiment_run, explain_run, generate_run, predict_images,
-    train_run, wbattn_bench, wbattn_eval, wbattn_experiment, wbattn_explain, wbattn_generate, wbattn_predict,
-    wbattn_train)
-
-_all_ = ['bench_run', 'evaluate_run', 'experiment_run', 'explain_run', 'generate_run', 'predict_images',
-         'train_run', 'wbattn_bench', 'wbattn_eval', 'wbattn_experiment', 'wbattn_explain', 'wbattn_generate',
-         'wbattn_predict', 'wbattn_train']
