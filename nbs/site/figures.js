@@ -1,8 +1,10 @@
 // Figures that answer: plain inputs, plain SVG, no library. Each function takes recorded data and returns an element.
 // A page puts one in the place of its still picture:
 //
+//     <script type="module" data-figure="still-steps">
 //     import {fetchJson, replaceStill, steps} from "./site/figures.js";
 //     replaceStill("still-steps", steps(await fetchJson("records/try_steps.json")));
+//     </script>
 //
 // Where no script runs, the still picture stays.
 import {CLASSES, GREY, OPERATORS} from './palette.js';
@@ -231,11 +233,12 @@ export function verdicts(names) {
   return box;
 }
 
-// The figure takes the place of the still picture in the cell of this class, with its caption and its anchor.
+// The figure stands where its script stands, and replaces the still picture in the cell of this class, with its caption and its anchor.
 export function replaceStill(name, element) {
   const cells = [...document.querySelectorAll('.' + name)], still = document.querySelector(`.${name} [id^="fig-"]`);
   const figure = el('figure', {class: 'figure d-block'}, element);
-  cells[0].before(figure);
+  const place = document.querySelector(`script[data-figure="${name}"]`) ?? cells[0];
+  place.before(figure);
   for (const cell of cells) cell.style.display = 'none';
   if (still) {
     figure.id = still.id;
