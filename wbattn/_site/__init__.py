@@ -105,8 +105,9 @@ def close_source(cell):
 def quiet_html(cell):
     "Quarto loads two libraries from elsewhere for an output in HTML: tables are shown as Markdown, styles go."
     for o in list(cell.get('outputs', [])):
-        text = ''.join(o.get('data', {}).get('text/html', ''))
-        if not text or '<script' in text: continue
+        if 'text/html' not in o.get('data', {}): continue
+        text = ''.join(o['data']['text/html'])
+        if '<script' in text: continue
         text = re.sub(r'(?s)<style.*?</style>\s*', '', text).strip()
         if text: o['data'] = {'text/markdown': '```{=html}\n' + text + '\n```\n'}
         else: cell.outputs.remove(o)
