@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The website, as a reader gets it. Needs Quarto 1.7 or newer (https://quarto.org/docs/get-started/).
 
-    python .ci/website.py            render all pages into _proc/_docs and look at them (check.py site)
+    python .ci/website.py            render all pages into _proc/_docs and look at them (check.py site): on two
+                                     cores, where each page's sidebar names only the pages of its half
+    python .ci/website.py whole      the same on one core, with whole sidebars: what is published
     python .ci/website.py preview    show them in the browser while you write
 
 nbdev's own nbdev_docs and nbdev_preview do the same where Quarto is installed; where it isn't, they install it as root
@@ -43,6 +45,10 @@ def render():
         shutil.copy(file, target)
     shutil.rmtree(second)
 
+def render_whole():
+    "All pages in one go."
+    subprocess.run(['quarto', 'render', '--no-execute'], cwd=root/'_proc', check=True)
+
 def link_halves():
     "Links to pages of the other half still name their notebooks."
     for page in (root/'_proc'/'_docs').glob('*.html'):
@@ -54,10 +60,12 @@ def main():
     if shutil.which('quarto') is None: sys.exit('Quarto is not on the PATH: https://quarto.org/docs/get-started/')
     os.environ['PATH'] = f"{bin_dir}:{os.environ['PATH']}"
     if sys.argv[1:] == ['preview']: sys.exit(subprocess.run([bin_dir/'nbdev_preview'], cwd=root).returncode)
-    if sys.argv[1:]: sys.exit(__doc__)
+    if sys.argv[1:] not in ([], ['whole']): sys.exit(__doc__)
     prepare()
-    render()
-    link_halves()
+    if sys.argv[1:] == ['whole']: render_whole()
+    else:
+        render()
+        link_halves()
     subprocess.run([sys.executable, root/'.ci/slim.py', root/'_proc'/'_docs'], check=True)
     sys.exit(subprocess.run([sys.executable, '.ci/check.py', 'site', '_proc/_docs'], cwd=root).returncode)
 
