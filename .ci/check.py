@@ -140,6 +140,7 @@ def check_pages(*given):
         if shown and 'exports' in options(text(shown[-1]['source'])): bad(path.name, 'ends with a cell that exports: nbdev_proc_nbs needs something after it')
         for c in cells:
             where, source = f'{path.name} {c["id"]}', text(c['source'])
+            if re.search(r'^(<{7}|>{7}) ', source, re.M): bad(where, 'holds two sides of a merge')
             if c['cell_type'] == 'markdown': check_markdown(where, source)
             else: check_outputs(where, source, c.get('outputs', []))
     names = {p.name for p in notebooks}

@@ -261,14 +261,18 @@ def listops_dls(
     max_len:int=2000, # symbols that a model sees
     least:int=501,  # symbols of the shortest formula, at least 4; part of the data's definition, as the next
     most:int=1999,  # of the longest, 1999 or less
+    max_depth:int=10, # levels of a formula's tree
+    max_args:int=10,  # arguments of an operator, 2 to this
     **kwargs        # of sequence_dls
 )->Loaders:         # batches (ids `b n`, values `b`); 16 symbols, 10 classes
     "ListOps of the Long Range Arena."
     sizes = dict(n_train=n_train, n_valid=n_valid, n_test=n_test)
-    check_types(listops_dls, sizes | dict(data_seed=data_seed, least=least, most=most))
+    drawn = dict(least=least, most=most, max_depth=max_depth, max_args=max_args)
+    check_types(listops_dls, sizes | drawn | dict(data_seed=data_seed))
     _check_sizes(sizes, data_seed)
+    check_value('max_depth', max_depth, int_range(2))
+    check_value('max_args', max_args, int_range(2))
     require(4 <= least <= most <= 1999, 'least, most', (least, most), "4 ≤ least ≤ most ≤ 1999")
-    drawn = dict(least=least, most=most)
     parts = draw_parts(partial(draw_formulas, data_seed, **drawn), n_train, n_valid, n_test)
     return sequence_dls('listops', parts, range(10), max_len, 1, len(SYMBOLS),
         drawn | dict(data_seed=data_seed), **kwargs)
