@@ -278,53 +278,59 @@ def listops_dls(
         drawn | dict(data_seed=data_seed), **kwargs)
 
 # %% ../../nbs/48_sequences.ipynb #c6bff91d
-STEP = 3.         # from the middle of a dash to that of the next
-MIDDLE = 16 + 16j # of a picture of 32 pixels
+STEP = 3. # pixels from the middle of a dash to that of the next
 
-def _near_border(z, margin):
-    "Is a place less than so many pixels from the border, or outside?"
-    return np.maximum(np.abs(z.real - 16), np.abs(z.imag - 16)) > 16 - margin
+def _middle(size): return (1 + 1j)*size/2
 
-def _walk(rng, n, dashes):
+def _near_border(z, margin, size):
+    "Is a place less than so many pixels from the border of a square picture, or outside?"
+    off = z - _middle(size)
+    return np.maximum(np.abs(off.real), np.abs(off.imag)) > size/2 - margin
+
+def _walk(rng, n, dashes, size):
     "Winding paths `2 n dashes`: middles of the dashes, and directions as numbers of length 1."
     drawn = []
     along = np.exp(2j*np.pi*rng.random(n))
-    at = MIDDLE + rng.uniform(-13, 13, (n, 2)) @ [1, 1j]
+    farthest = size/2 - STEP   # a first dash from the middle, along either axis
+    at = _middle(size) + rng.uniform(-farthest, farthest, (n, 2)) @ [1, 1j]
     for _ in range(dashes):
         drawn.append([at, along])
-        inward = np.angle((MIDDLE - at)/along).clip(-0.7, 0.7)
-        turn = rng.normal(0, 0.35, n) + inward*_near_border(at + 2*STEP*along, 2)
+        inward = np.angle((_middle(size) - at)/along).clip(-0.7, 0.7)
+        turn = rng.normal(0, 0.35, n) + inward*_near_border(at + 2*STEP*along, 2, size)
         new = along*np.exp(1j*turn)
         at = at + STEP/2*(along + new)
         along = new
     return np.stack(drawn, -1)
 
 # %% ../../nbs/48_sequences.ipynb #48cfits2
-def _fits(path, taken):
+def _fits(path, taken, size):
     "Is there room for a path?"
     i, j = np.triu_indices(path.shape[1], 2) # dashes that are no neighbours
     own = np.abs(path[:, i] - path[:, j]).min(1)
     others = np.abs(path[:, :, None] - taken[:, None]).min((1, 2), initial=np.inf)
-    return ~_near_border(path, 1.5).any(1) & (others > 2) & (own > STEP)
+    return ~_near_border(path, 1.5, size).any(1) & (others > 2) & (own > STEP)
 
-def _draw_paths(rng, n):
+def _draw_paths(rng, n, size=32, length=14, distractors=5):
     "Two long paths, then the short ones, of at most n pictures: middles and directions of dashes `2 n all`"
+    short = max(3, length//3)
     paths = np.zeros((2, n, 0), complex)
-    for dashes in (14, 14, 4, 4, 4, 4, 4):
+    for dashes in [length]*2 + [short]*distractors:
         new = np.zeros((2, paths.shape[1], dashes), complex)
         missing = np.arange(paths.shape[1])
         for _ in range(40):
-            path = _walk(rng, len(missing), dashes)
-            good = _fits(path[0], paths[0, missing])
+            path = _walk(rng, len(missing), dashes, size)
+            good = _fits(path[0], paths[0, missing], size)
             new[:, missing[good]] = path[:, good]
             missing = missing[~good]
         paths = np.delete(np.concatenate([paths, new], 2), missing, 1)
     return paths
 
 # %% ../../nbs/48_sequences.ipynb #48ccirc2
-def _place_circles(rng, paths):
+def _place_circles(rng, paths, length=14):
     "Middles of circles on the ends of long paths `n 2`, and whether they are on one `n`"
-    at, along = paths[..., [0, 14, 13, 27]]                # first and last dashes of the long paths
+    first_dashes = [0, length]
+    last_dashes = [length - 1, 2*length - 1]
+    at, along = paths[..., first_dashes + last_dashes]
     begin, end = np.split(at + [-1, -1, 1, 1]*along, 2, 1) # picture, path
     i = np.arange(len(at))
     path, joined = rng.integers(0, 2, (2, len(at)))
@@ -338,9 +344,9 @@ def _matched(rng, distance, label):
     return items.index[rank < items.bin.map(least)]
 
 # %% ../../nbs/48_sequences.ipynb #48cpain2
-def _paint(paths, spots):
-    "A picture `32 32` of bytes: dashes `2 all` and circles `2` on black"
-    image = Image.new('L', (128, 128))
+def _paint(paths, spots, size):
+    "A picture `size size` of bytes: dashes `2 all` and circles `2` on black"
+    image = Image.new('L', (4*size, 4*size))
     draw = ImageDraw.Draw(image)
     at, along = 4*paths
     for line in np.stack([at - along, at + along], 1).view(float): draw.line(line.tolist(), fill=191, width=2)
@@ -349,14 +355,21 @@ def _paint(paths, spots):
 
 def draw_pictures(
     seed,    # of the stream, a whole number of at least 0
-    number=0 # of the piece
-)->tuple:    # pictures `n 32 32` uint8, labels `n` (1: joined), middles of dashes, middles of circles
+    number=0, # of the piece
+    size=32,  # pixels of a side
+    length=14, # dashes of a long path, 3 at least
+    distractors=5 # short paths, of a third of the length
+)->tuple:    # pictures `n size size` uint8, labels `n` (1: joined), middles of dashes, middles of circles
     "A piece of an endless stream of pictures."
     rng = np.random.default_rng([seed, number])
-    paths = _draw_paths(rng, 4000)
-    spots, joined = _place_circles(rng, paths)
+    paths = _draw_paths(rng, 4000, size, length, distractors)
+    spots, joined = _place_circles(rng, paths, length)
     kept = _matched(rng, np.abs(np.diff(spots))[:, 0], joined)
-    return np.stack([_paint(paths[:, i], spots[i]) for i in kept]), joined[kept], paths[0, kept], spots[kept]
+    if len(kept) < 20:
+        raise UserError(f"{size=}, {length=}, {distractors=}: {len(kept)} of 4000 pictures have room for all paths; "
+                        "expected larger pictures, or shorter or fewer paths")
+    pictures = np.stack([_paint(paths[:, i], spots[i], size) for i in kept])
+    return pictures, joined[kept], paths[0, kept], spots[kept]
 
 # %% ../../nbs/48_sequences.ipynb #48cpath2
 @dataset('pathfinder', 'Pathfinder, drawn anew', '160,000 + 20,000 → 20,000', 2, 32,
@@ -368,13 +381,20 @@ def pathfinder_dls(
     n_valid:int=20_000, # to validate on
     n_test:int=20_000, # to test on
     data_seed:int=0, # of the pictures; part of the data's definition, not of a run
+    size:int=32,     # pixels of a side, 16 to 128; part of the data's definition, as the next
+    length:int=14,   # dashes of a long path, 3 to half the size
+    distractors:int=5, # short paths, of a third of the length, 0 to 20
     **kwargs         # of sequence_dls
-)->Loaders:          # batches (ids `b 1024`, labels `b`); 257 symbols, 2 classes
+)->Loaders:          # batches (ids `b size²`, labels `b`); 257 symbols, 2 classes
     "Pathfinder, drawn anew."
     sizes = dict(n_train=n_train, n_valid=n_valid, n_test=n_test)
-    check_types(pathfinder_dls, sizes | dict(data_seed=data_seed))
+    limits = dict(size=size, length=length, distractors=distractors)
+    check_types(pathfinder_dls, sizes | limits | dict(data_seed=data_seed))
     _check_sizes(sizes, data_seed)
-    parts = draw_parts(partial(draw_pictures, data_seed), n_train, n_valid, n_test)
+    check_value('size', size, int_range(16, 128))
+    check_value('length', length, int_range(3, size//2))
+    check_value('distractors', distractors, int_range(0, 20))
+    parts = draw_parts(partial(draw_pictures, data_seed, **limits), n_train, n_valid, n_test)
     rows = {k: (byte_rows(x), y) for k, (x, y) in parts.items()}
-    drawn = dict(data_seed=data_seed)
-    return sequence_dls('pathfinder', rows, ('apart', 'joined'), 1024, drawn=drawn, **kwargs)
+    drawn = limits | dict(data_seed=data_seed)
+    return sequence_dls('pathfinder', rows, ('apart', 'joined'), size**2, drawn=drawn, **kwargs)
