@@ -21,6 +21,7 @@ RED = '#c0392b'
 GREY = '#666666'
 PALE_GREY = '#888888' # legible on black, too
 BLACK = '#000000'
+NAVY = '#22384f'      # of the site's bar
 
 PALETTE = BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, GREY # of lines without a colour of their own
 CLASSES = ORANGE, BLUE, GREEN, PINK, OCHRE, SKY, PALE_GREY, PURPLE, RED # of heads, or classes, in a picture
@@ -32,9 +33,14 @@ COLORS = { # operator or family → colour
     'DMSA': GREEN, 'DMST': GREEN,
     'MSSA': PINK, 'CRATE': PINK, 'MSSA (CRATE)': PINK,
     'XCA': PURPLE, 'XCiT': PURPLE,
-    'CBSA': YELLOW,
+    'CBSA': YELLOW, 'CBT': YELLOW,
     'ReduNet': BLACK,
     'softmax': GREY, 'ViT': GREY}
+
+# %% ../../nbs/59_palette.ipynb #b36b861d
+VERDICTS = { # on a claim → colour
+    'holds': '#1b7a43', 'holds if': '#7fa650', 'in part': '#e0a93b', 'fails': '#b3261e',
+    'not seen': '#8a929a', "can't tell here": '#b4bac1', 'open': '#d5d9dd'}
 
 # %% ../../nbs/59_palette.ipynb #59c1000a
 _on_any_ground = {BLACK: 'currentColor', GREY: PALE_GREY} # pages are light or dark

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from fastcore.basics import listify
 from fastcore.meta import delegates
-from matplotlib import colormaps
+from matplotlib import colormaps, rc_context
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
@@ -41,9 +41,18 @@ def figure_png(
     Image.open(full).convert('RGB').quantize(256, dither=Image.Dither.NONE).save(small, 'png', optimize=True)
     return small.getvalue()
 
+def figure_svg(
+    fig:Figure, # of any size
+)->str:
+    "A figure as SVG whose letters are text; the same figure is the same file."
+    written = io.StringIO()
+    with rc_context({'svg.fonttype': 'none', 'svg.hashsalt': 'wbattn'}):
+        fig.savefig(written, format='svg', dpi=90, metadata={'Date': None})
+    return written.getvalue()
+
 class NotebookFigure(Figure):
     "A figure without pyplot, that shows itself in a notebook."
-    _repr_png_ = figure_png
+    _repr_svg_ = figure_svg
 
     def savefig(self,
         *args,   # as matplotlib's
