@@ -31,7 +31,7 @@ def require(
 
 # %% ../nbs/01_checks.ipynb #455a5c8b
 class Rule(NamedTuple):
-    "What values are right."
+    "What values are allowed."
     test:Callable[[Any], bool]  # is this value right? It may raise where it can't tell
     words:str                   # what is expected
 
@@ -151,7 +151,7 @@ def _in_words(kind):
     return getattr(kind, '__name__', str(kind))
 
 def check_types(
-    function:Callable,  # whose annotations say what is right: a function, a `partial` of one, or a dataclass
+    function:Callable,  # whose annotations say what is allowed: a function, a `partial` of one, or a dataclass
     arguments:dict,     # name → value; names that have no annotation are not looked at
 ):
     "Raise `UserError` for the first argument that isn't of the kind its annotation says."
@@ -165,7 +165,7 @@ def check_types(
 # %% ../nbs/01_checks.ipynb #01f1e1d2
 def checked_field(
     default,    # its value unless another is given
-    rule:Rule,  # what values are right
+    rule:Rule,  # what values are allowed
 ):              # a field of a dataclass
     "A field with a rule, which `check_fields` reads."
     return field(default=default, metadata=dict(rule=rule))
@@ -229,7 +229,7 @@ def apply_block_options(
     op:nn.Module,   # an operator that has been built
     options:dict,   # what a block of timm hands to every attention layer
 ):
-    "Move the operator to `device` and `dtype`; refuse whatever else is not as if it had not been given."
+    "Move the operator to `device` and `dtype`; raise an error for anything else that differs from its default."
     for name, value in options.items():
         if name in ('norm_layer', 'device', 'dtype'): continue
         if name not in _neutral: raise TypeError(f'{type(op).__name__} takes no argument {name!r}')

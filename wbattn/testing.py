@@ -455,7 +455,7 @@ def check_operator(
     dim:int,                # width d of its tokens
     *,
     permutes:bool=False,    # does it claim to commute with permutations of the tokens?
-    takes_sizes:bool=True,  # False: it must refuse `sizes` with a `ValueError`
+    takes_sizes:bool=True,  # False: it must raise a `ValueError` for `sizes`
     fresh=None,             # function that builds a new operator of the same configuration
     derivative:bool=False,  # is its gradient meant to be the true derivative?
     compile:bool=True,      # try `torch.compile(fullgraph=True)`

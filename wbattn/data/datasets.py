@@ -171,7 +171,7 @@ def _class_name(folder): return unicodedata.normalize('NFC', folder)      # macO
 def _inside(folder, name): return f'{folder}/{name}' if folder else name
 
 def _check_classes(found, folder, classes):
-    "Refuse a classification that can't be: too few classes, or some without a picture"
+    "Raise an error for a classification that can't be: too few classes, or some without a picture"
     where = str(found.root/folder)
     if len(classes) < 2:
         raise FileNotFoundError(f"{len(classes)} class folders in {where!r}; expected two or more, "
@@ -208,7 +208,7 @@ def _holds_runs(found, folder, name):
 
 # %% ../../nbs/50_datasets.ipynb #50fa0001
 def _check_flat_parts(found, where):
-    "Note what lies beside train; without it, a folder of pictures that is called as a part is refused"
+    "Note what lies beside train; without it, a folder of pictures that is called as a part raises an error"
     flat = found.left_out.get('folders named as a part, without class folders', [])
     if 'train' in where:
         for name in _class_folders(found, ''):
@@ -251,7 +251,7 @@ def _check_all_files(parts):
 def read_folder(
     data_dir,    # class folders, or `train`, `val` and perhaps `test` with class folders
     parts=('train', 'test'), # the first is what to train on, such as 'train+val'; all others come along
-    download=False, # a folder of yours can't be fetched: refused
+    download=False, # a folder of yours can't be fetched: an error
     verify=True, # decode every file?
 )->tuple:        # dict of the parts ('train', 'val', 'test') as (images, labels); names of the classes
     "Images of your own, one folder per class."

@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from fastcore.basics import listify
 from fastcore.meta import delegates
-from matplotlib import colormaps, rc_context
+from matplotlib import rc_context
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import ListedColormap, Normalize
+from matplotlib.colors import LinearSegmentedColormap, ListedColormap, Normalize
 from matplotlib.figure import Figure
 from PIL import Image
 from torch import Tensor, nn
@@ -24,11 +24,12 @@ from typing import Callable, NamedTuple
 from ..data.images import EvalTransform
 from .measure import (QUANTITIES, RECORDS, MissingQuantity, cls_attention, layer_bases, layer_spectra,
     memberships, patch_grid, step_sizes, subspace_coherence)
-from .palette import BLUE, COLORS, GREY, ORANGE, PALETTE
+from .palette import BLUE, COLORS, GREY, ORANGE, PALE_GREY, PALETTE
 from ..models.merging import TokenMerger
 
 # %% ../../nbs/61_plots.ipynb #b6c1f903
 BARE = dict(xticks=[], yticks=[]) # of a picture
+ORDERED = LinearSegmentedColormap.from_list('ordered', [BLUE, PALE_GREY, ORANGE]) # of lines, first to last, on any ground
 
 # %% ../../nbs/61_plots.ipynb #1daa8ada
 def figure_png(
@@ -95,7 +96,7 @@ def pick(
 def _plot_by_layer(tables, **kwargs):
     "Axes by their label, each of a table whose columns are lines in the colour of their layer."
     num_layers = max(table.shape[1] for table in tables.values())
-    colors = colormaps['cividis'](np.linspace(0, 0.85, num_layers))
+    colors = ORDERED(np.linspace(0, 1, num_layers))
     fig, [axs] = new_figure(1, len(tables))
     for ax, (label, table) in zip(axs, tables.items()):
         table.plot(ax=ax, color=colors, legend=False, ylabel=label, **kwargs)
@@ -129,7 +130,7 @@ def plot_layer_rates(
     if not keys: raise MissingQuantity(f"the rates hold none of {', '.join(what)}")
     colors = dict(zip(table.columns.unique(1), PALETTE)) | COLORS
     rows = math.ceil(len(keys)/3)
-    fig, axs = new_figure(rows, math.ceil(len(keys)/rows), w=3.6, h=2.6)
+    fig, axs = new_figure(rows, math.ceil(len(keys)/rows), w=2.8, h=2.3)
     for ax, key in zip(axs.flat, keys):
         table[key].plot(ax=ax, yerr=table.get(f'{key}_std'), color=colors, marker='.', legend=False,
                         elinewidth=.8, xlabel='layer', ylabel=QUANTITIES[key].label)
@@ -178,7 +179,7 @@ def plot_subspaces(
     layers = list(bases)
     coherences = subspace_coherence(model)
     chosen = spread(len(layers))
-    fig, [axs] = new_figure(1, len(chosen), w=2.5)
+    fig, [axs] = new_figure(1, len(chosen), w=2.1, h=2.4)
     for ax, i in zip(axs, chosen):
         end = len(bases[layers[i]]) + 0.5             # heads are numbered 1 … h along both axes
         image = ax.imshow(coherences[i], cmap='cividis', vmin=0, vmax=1, extent=(0.5, end, end, 0.5))

@@ -184,7 +184,7 @@ def get_classifier(self:WhiteBoxGPT)->nn.Module:
 @patch
 def reset_classifier(self:WhiteBoxGPT,
     num_classes:int,              # ids of the new vocabulary, at least 1: there is no model without its table
-    global_pool:str|None=None,    # refused: nothing is pooled
+    global_pool:str|None=None,    # must be None: nothing is pooled
 ):
     "A fresh token table, which is also the head, for another vocabulary."
     check_value('num_classes', num_classes, int_range(1))
@@ -382,7 +382,7 @@ def _make_head(self:WhiteBoxEncoder, num_classes):
 @patch
 def reset_classifier(self:WhiteBoxEncoder,
     num_classes:int,              # 0 removes the head
-    global_pool:str|None=None,    # refused: the mean over symbols is the only pooling
+    global_pool:str|None=None,    # must be None: the mean over symbols is the only pooling
 ):
     "A fresh head, on the same device and in the same precision."
     expected = 'None: the mean over symbols is the only pooling'

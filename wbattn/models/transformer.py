@@ -306,8 +306,8 @@ def forward_intermediates(self:WhiteBoxTransformer,
     output_fmt:str='NCHW',             # 'NCHW': `b d h w`; 'NLC': `b n d`
     intermediates_only:bool=False,     # return the list alone
     output_dict:bool=False,            # return a dictionary with timm's names
-    attn_mask:None=None,               # timm's; refused
-    is_causal:bool=False,              # timm's; refused
+    attn_mask:None=None,               # timm's; must be None
+    is_causal:bool=False,              # timm's; must be False
 )->list|tuple|dict:                    # final features and the blocks' outputs
     "The patch tokens after each block asked for."
     check_choice(output_fmt, ('NCHW', 'NLC'), 'unknown output_fmt')
