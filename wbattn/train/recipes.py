@@ -217,16 +217,15 @@ add_recipe('openwebtext', "nanoGPT's script, which ToST follows", min_lr=6e-5, w
 # %% ../../nbs/51_recipes.ipynb #aad9c248
 add_recipe('lra', "ours: not said", opt='adamw', opt_betas=(0.9, 0.98), opt_eps=1e-8, clip_grad=1.,
     smoothing=0., warmup_lr=0., min_lr=0.)
-for _names, _numbers in { # tasks (a second: its stand-in) → numbers of ToST's Table 7
+for _name, _numbers in { # task → numbers of ToST's Table 7
     'listops': dict(epochs=60, bs=64, warmup=3_000/90_000, wd=0.01, lr=1e-4),
-    'imdb which_library': dict(epochs=32, bs=32, warmup=10_000/25_000, wd=0.01, lr=1e-4),
-    'aan same_module': dict(epochs=40, bs=64, warmup=10_000/91_960, wd=0.04, lr=1e-4),
+    'imdb': dict(epochs=32, bs=32, warmup=10_000/25_000, wd=0.01, lr=1e-4),
+    'aan': dict(epochs=40, bs=64, warmup=10_000/91_960, wd=0.04, lr=1e-4),
     'grey_cifar10': dict(epochs=256, bs=64, warmup=9_000/180_000, wd=0.02, lr=1e-4),
     'pathfinder': dict(epochs=320, bs=256, warmup=312/200_000, wd=0., lr=2e-4)}.items():
-    add_recipe(_names, "ToST, Table 7", 'lra', sched='linear', **_numbers)
-    for _name in _names.split():
-        add_recipe(f'{_name}/wb_lra_small', "ours", 'lra', lr=1e-3, wd=0.01, epochs=10, bs=32, warmup=0.1,
-            sched='linear', threads=1)
+    add_recipe(_name, "ToST, Table 7", 'lra', sched='linear', **_numbers)
+    add_recipe(f'{_name}/wb_lra_small', "ours", 'lra', lr=1e-3, wd=0.01, epochs=10, bs=32, warmup=0.1,
+        sched='linear', threads=1)
 add_recipe('listops', "ToST, Table 7", sched='inverse_sqrt')
 add_recipe('subspaces', "ours", epochs=10, bs=32, lr=3e-3, wd=0.01, smoothing=0., threads=1)
 
