@@ -27,7 +27,7 @@ from ..cores import cpu_threads, default_threads
 from ..data import dls_args, get_dls, known_task, read_image, real_accuracy
 from ..data.images import EvalTransform
 from ..data.tasks import compare_fingerprints
-from ..data.text import VOCABS, get_vocab
+from ..data.vocab import VOCABS, get_vocab
 from ..look import (RECORDS, MissingQuantity, ablate, class_masks, class_probabilities, explain, membership_maps,
     merge_figure, new_figure, no_math, plot_ablation, plot_prediction)
 from ..models.maps import Segmenter
