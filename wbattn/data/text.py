@@ -263,8 +263,10 @@ def text_loaders(
     held = parts[1].record
     bytes_per_token = held['bytes']/held['tokens'] if 'bytes' in held else None
     contents = [(part.record['tokens'], part.record['sha256']) for part in parts]
-    dls = as_loaders(sets, task, make=TextDL, contents=contents, name=name, parts=tuple(p.name for p in parts),
-                     records=tuple(p.record for p in parts), bytes_per_token=bytes_per_token, vocab=vocab, **options)
+    names = tuple(part.name for part in parts)
+    records = tuple(part.record for part in parts)
+    dls = as_loaders(sets, task, make=TextDL, contents=contents, name=name, parts=names, records=records,
+                     bytes_per_token=bytes_per_token, vocab=vocab, **options)
     if per_epoch is not None: dls.train.n = min(per_epoch, dls.train.n)
     return dls
 
@@ -287,7 +289,8 @@ def text_dls(
     parts = _splits(source, vocab, valid)
     train, held = parts
     sets = [TextBlocks(train.tokens, vocab, block_size, moves=True), TextBlocks(held.tokens, vocab, block_size)]
-    return text_loaders(source if source in list(CORPORA) else 'text', parts, sets, vocab, block_size, per_epoch,
+    name = source if source in list(CORPORA) else 'text'
+    return text_loaders(name, parts, sets, vocab, block_size, per_epoch,
                         bs=bs, val_bs=val_bs, seed=seed, device=device)
 
 # %% ../../nbs/47_text.ipynb #4201415a
@@ -329,6 +332,7 @@ def find_part(
         if file.is_file(): return file
     raise FileNotFoundError(f"no {text} here: {str(files[0])!r} doesn't exist")
 
+# %% ../../nbs/47_text.ipynb #47p0b009
 def published_dls(
     name,             # of the text
     names,            # of its files, with `{}` for the part
@@ -349,27 +353,30 @@ def published_dls(
         raw = file.read_bytes()
         tokens = file_tokens(raw, vocab, str(file))
         record = text_record(file.name, {file.name: raw})
-        parts.append(TextPart(part, tokens, record | dict(vocab=vocab.name, tokens=len(tokens), words=count_words(raw))))
+        record |= dict(vocab=vocab.name, tokens=len(tokens), words=count_words(raw))
+        parts.append(TextPart(part, tokens, record))
     sets = [TextBlocks(part.tokens, vocab, block_size, moves=part.name == 'train') for part in parts]
-    return text_loaders(name, parts, sets, vocab, block_size, per_epoch, bs=bs, val_bs=val_bs, seed=seed, device=device)
+    return text_loaders(name, parts, sets, vocab, block_size, per_epoch,
+                        bs=bs, val_bs=val_bs, seed=seed, device=device)
 
+# %% ../../nbs/47_text.ipynb #47p0b010
 _wikitext = 'wiki.{}.tokens', 'wiki.{}.raw'
 _of_published = delegates(published_dls, but=['name', 'names'])
 
-@_of_bytes('wikitext2', 'WikiText-2, byte by byte', '2.1 million words → 0.2 million', format='three files of text',
-           url='https://arxiv.org/abs/1609.07843')
+@_of_bytes('wikitext2', 'WikiText-2, byte by byte', '2.1 million words → 0.2 million',
+           format='three files of text', url='https://arxiv.org/abs/1609.07843')
 @_of_published
 def _wikitext2(data_dir:Path='data/wikitext-2', **kwargs):
     return published_dls('wikitext2', _wikitext, data_dir, **kwargs)
 
-@_of_bytes('wikitext103', 'WikiText-103, byte by byte', '103 million words → 0.2 million', format='three files of text',
-           url='https://arxiv.org/abs/1609.07843')
+@_of_bytes('wikitext103', 'WikiText-103, byte by byte', '103 million words → 0.2 million',
+           format='three files of text', url='https://arxiv.org/abs/1609.07843')
 @_of_published
 def _wikitext103(data_dir:Path='data/wikitext-103', **kwargs):
     return published_dls('wikitext103', _wikitext, data_dir, **kwargs)
 
-@_of_bytes('ptb', "Penn Treebank in Mikolov's form, byte by byte", '0.9 million words → 0.08 million', format='three files of text',
-           url='http://www.fit.vutbr.cz/~imikolov/rnnlm/')
+@_of_bytes('ptb', "Penn Treebank in Mikolov's form, byte by byte", '0.9 million words → 0.08 million',
+           format='three files of text', url='http://www.fit.vutbr.cz/~imikolov/rnnlm/')
 @_of_published
 def _ptb(data_dir:Path='data/ptb', **kwargs):
     return published_dls('ptb', ['ptb.{}.txt'], data_dir, **kwargs)
@@ -415,6 +422,7 @@ class LastWords:
         "No passages, as `export` stores them."
         return LastWords([], self.vocab, self.block_size)
 
+# %% ../../nbs/47_text.ipynb #47p0b011
 def read_passages(
     path # of a file: a passage a line, or JSON lines with a `text`
 )->list: # of strings
@@ -423,11 +431,13 @@ def read_passages(
     if Path(path).suffix == '.jsonl': lines = [json.loads(line)['text'] for line in lines]
     passages = [line.strip() for line in lines]
     for i, passage in enumerate(passages, 1):
-        if ' ' not in passage: raise UserError(f"passage {i} of {str(path)!r} is {passage[:40]!r}; expected two words at least")
+        if ' ' in passage: continue
+        raise UserError(f"passage {i} of {str(path)!r} is {passage[:40]!r}; expected two words at least")
     return passages
 
 # %% ../../nbs/47_text.ipynb #47p0b007
-_lambada_files = dict(valid=['lambada_development_plain_text.txt'], test=['lambada_test_plain_text.txt', 'lambada_test.jsonl'])
+_lambada_files = dict(valid=['lambada_development_plain_text.txt'],
+                      test=['lambada_test_plain_text.txt', 'lambada_test.jsonl'])
 
 @_of_bytes('lambada', 'LAMBADA, the last word of a passage, byte by byte', '2,662 novels → 5,153 passages',
            format='a passage a line', url='https://zenodo.org/records/2630551')
@@ -443,7 +453,9 @@ def lambada_dls(
 )->Loaders:           # training as of text_dls, passages to validate and test on
     "LAMBADA: which word ends a passage?"
     vocab = get_vocab(vocab)
-    passages = {part: read_passages(find_part(data_dir, part, names, 'lambada')) for part, names in _lambada_files.items()}
+    passages = {}
+    for part, names in _lambada_files.items():
+        passages[part] = read_passages(find_part(data_dir, part, names, 'lambada'))
     novels = Path(data_dir)/'train-novels'
     if novels.is_dir(): documents = _read_documents([novels])
     else: documents = {f'passage {i}': f'{text}\n'.encode() for i, text in enumerate(passages['valid'])}
@@ -451,7 +463,9 @@ def lambada_dls(
     for part, texts in dict(train=documents, **passages).items():
         if part != 'train': texts = {f'{part} {i}': text.encode() for i, text in enumerate(texts)}
         tokens = np.concatenate([file_tokens(text, vocab, name) for name, text in texts.items()])
-        parts.append(TextPart(part, tokens, text_record('lambada', texts) | dict(vocab=vocab.name, tokens=len(tokens))))
+        record = text_record('lambada', texts) | dict(vocab=vocab.name, tokens=len(tokens))
+        parts.append(TextPart(part, tokens, record))
     sets = [TextBlocks(parts[0].tokens, vocab, block_size, moves=True)]
     for held in passages.values(): sets.append(LastWords(held, vocab, block_size))
-    return text_loaders('lambada', parts, sets, vocab, block_size, per_epoch, bs=bs, val_bs=val_bs, seed=seed, device=device)
+    return text_loaders('lambada', parts, sets, vocab, block_size, per_epoch,
+                        bs=bs, val_bs=val_bs, seed=seed, device=device)
