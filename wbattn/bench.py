@@ -176,6 +176,7 @@ def _layers_in_forms(dim, ops, forms):
     for op, form in product(ops, forms): layers[op, form] = InForm(constructors[op](dim, 8), form)
     return layers
 
+# %% ../nbs/65_bench.ipynb #a831de52
 def run_bench(
     ops,           # operators, with commas between them
     forms,         # names of `FORMS`

@@ -207,6 +207,7 @@ class _Measure(Callback):
         self.found['cholesky_calls'] = sum(op.calls for op in counting)
         self.found['cholesky_failures'] = sum(op.failures for op in counting)
 
+# %% ../nbs/72_studies.ipynb #0d8042f4
 def _step_sizes(file):
     "Those of the layers, in the end and after each epoch, as they were recorded."
     if not file.exists(): return {}

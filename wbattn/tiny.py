@@ -114,6 +114,8 @@ def _food101(root, draw, labels):
             files[dish].append(file)
         (folder/'meta'/f'{part}.json').write_text(json.dumps(files))
 
+# %% ../nbs/74_tiny.ipynb #39137779
+#| code-summary: "Writers of one file a picture: flowers, pets, food, folders, ImageNet"
 def _folder(root, draw, labels):
     for part, classes in labels.items():
         for i, c in enumerate(classes): save_jpeg(root/part/f'thing {c}'/f'{i}.jpg', draw(c))
@@ -141,6 +143,7 @@ _formats = dict(
     imagenet = Format(_imagenet, None, ('train', 'val')),
     folder   = Format(_folder,   None, ('train', 'val')))
 
+# %% ../nbs/74_tiny.ipynb #dc36cea7
 def write_tiny(
     name,            # 'cifar10', 'cifar100', 'svhn', 'flowers', 'pets', 'food101', 'imagenet' or 'folder'
     root,            # directory to write to: what readers get as `data_dir`

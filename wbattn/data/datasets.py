@@ -182,6 +182,7 @@ def _check_classes(found, folder, classes):
         raise FileNotFoundError(f"no pictures in {len(empty)} of {len(classes)} class folders of {where!r}: "
                                 f"{first}; expected .jpg, .png, … in each, or no such folder")
 
+# %% ../../nbs/50_datasets.ipynb #257904b8
 def _pictures_of(found, folder, classes, folders):
     "Paths and labels in the class folders of a part"
     where = str(found.root/folder)
@@ -362,6 +363,7 @@ def dls_args(
     "Options that a data set takes."
     return list(spec_of(name).options)
 
+# %% ../../nbs/50_datasets.ipynb #b97683d8
 def get_dls(
     name,     # a key of `DATASETS`
     **kwargs  # its options; None: leave it to the data set

@@ -70,6 +70,7 @@ def find_files(
     for names in (found.files, found.folders, *found.left_out.values()): names.sort(key=_folder_first)
     return found
 
+# %% ../../nbs/43_files.ipynb #04d1910b
 def _look_into(found, name, folders, links, visited):
     "Sort what is in a folder: files, folders to look into, links to follow"
     path = os.path.join(found.root, name) if name else found.root

@@ -135,6 +135,7 @@ CROPS = choice_of('rrc', 'pad', 'none')
 CROP_MODES = choice_of('center', 'squash', 'border')
 AREA_SHARES = Rule(_is_range_of_shares, "two shares of the area in (0, 1], the smaller first")
 
+# %% ../../nbs/45_images.ipynb #93363eaf
 @dataclass(frozen=True)
 class Augment:
     "How images are augmented for training, and cropped for evaluation."

@@ -136,6 +136,7 @@ class BatchDL(TfmdDL):
         repeats = getattr(self.dataset, 'repeats', 1)
         return np.repeat(super().shuffle_fn(idxs), repeats)[:len(idxs)].tolist()
 
+# %% ../../nbs/44_loaders.ipynb #01afaf2e
 class Loaders(DataLoaders):
     "Training and validation loader, a test loader where there is one, and their task."
     task = None # a Task
@@ -247,6 +248,7 @@ def _device_of(name):
     except RuntimeError:
         raise UserError(f"device={name!r}; expected such as cpu, cuda, cuda:1 or mps") from None
 
+# %% ../../nbs/44_loaders.ipynb #89d1ef23
 def as_loaders(
     sets,        # data sets for training, validation, and perhaps test
     task,        # their Task

@@ -74,6 +74,7 @@ def _rows_hash(rows, y):
     digest.update(np.asarray(y).tobytes())
     return digest.hexdigest()
 
+# %% ../../nbs/48_sequences.ipynb #bdbdf243
 def sequence_dls(
     name,        # of the data
     parts,       # name → (sequences, labels): for training, validation, and perhaps test

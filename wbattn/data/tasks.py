@@ -80,6 +80,7 @@ def target_kind(
     raise ValueError(f"the targets of a batch are {what}; expected classes `b`, labels `b c`, numbers `b` or "
                      "`b k`, or masks `b h w`")
 
+# %% ../../nbs/41_tasks.ipynb #3805ae84
 def task_of(
     dls,             # DataLoaders: ours, or fastai's with loaders of fastai or PyTorch
     num_classes=None # how many there are, where the loaders don't say
@@ -143,6 +144,7 @@ def _compare_parts(role, saved, now, unit):
         return f"the {role} part had {saved['items']} {unit} and has {now['items']}"
     return f"the {role} part has {now['items']} {unit} as before, but others, or in another order"
 
+# %% ../../nbs/41_tasks.ipynb #fadddcc4
 def compare_fingerprints(
     saved, # fingerprint that a run began with; None or empty: nothing is known
     now    # fingerprint of the data at hand

@@ -170,6 +170,7 @@ def _record_beside(path, vocab):
     if isinstance(record, dict) and 'vocab' in record: return record
     raise UserError(f"{str(path)!r} names no vocabulary")
 
+# %% ../../nbs/42_vocab.ipynb #6ac1dc3c
 def read_bin(
     path,  # of a file of tokens
     vocab, # a vocabulary, or its name

@@ -119,6 +119,7 @@ class Layer(NamedTuple):
     U:Tensor|None  # bases `h d p`
     eps:float      # distortion ε
 
+# %% ../../nbs/60_measure.ipynb #6ac72d1d
 def rate_of_tokens(
     Z:Tensor,    # tokens `b n d`
     layer:Layer, # that they enter or leave

@@ -267,6 +267,7 @@ def evaluate_run(
         bs=bs, device=device)
     return evaluate_checkpoint(config)
 
+# %% ../../nbs/73_cli.ipynb #2e127611
 def _print_scores(result):
     "A line for each number; those by position stay in the file."
     import pandas as pd

@@ -64,6 +64,7 @@ def has_begun(
     names = {f.name for f in out.iterdir() if not f.name.endswith('.part')}
     return bool(names - {'.lock', 'recipe.json'})
 
+# %% ../../nbs/70_runs.ipynb #b605789a
 def check_run_dir(
     out:Path,         # the run directory
     overwrite=False,  # may a run that is there be thrown away?
@@ -266,6 +267,7 @@ def resumed_run(
         model_kwargs=info['model_kwargs'], loading=loading | run.loading, seed=given.get('seed', 0),
         weights=None, checkpoint=checkpoint, epochs_done=checkpoint['epoch'])
 
+# %% ../../nbs/70_runs.ipynb #1dc355d7
 def plan_run(
     config:RunConfig, # options
 )->RunState:
@@ -427,6 +429,7 @@ def _summarize(run, learn, valid, test, without_attention):
         device=str(learn.dls.device), processes=max(1, num_distrib()), threads=torch.get_num_threads(),
         command=run.config.command, versions=versions(), started=run.started)
 
+# %% ../../nbs/70_runs.ipynb #2496f779
 def report_run(
     run:RunState,  # as it was planned
     learn:Learner, # trained

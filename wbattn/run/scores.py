@@ -115,6 +115,7 @@ def _text_scores(result, nll, record):
         result['word_perplexity'] = math.exp(nats_per_word)
     return result
 
+# %% ../../nbs/69_scores.ipynb #b0d91ac2
 def scores(
     answers:dict,    # of predictions
     record:dict,     # of the part that they are of, see part_record

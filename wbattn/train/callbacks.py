@@ -227,6 +227,7 @@ class Amp(MixedPrecision):
         "Leave autocasting, where a batch was left before its loss."
         if self.inside: self.after_loss()
 
+# %% ../../nbs/55_callbacks.ipynb #f4428a7b
 def amp_mode(
     amp:str, # 'auto', 'bf16', 'fp16' or 'none'
     device,  # where the model will be

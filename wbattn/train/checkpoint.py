@@ -79,6 +79,7 @@ def read_json(
     if isinstance(found, dict): return found
     raise UserError(f"{str(path)!r} holds {found!r:.40}; expected names and values")
 
+# %% ../../nbs/57_checkpoint.ipynb #5883057a
 def read_log(
     path, # CSV file of CSVLog
 )->list:  # one dict of numbers per epoch; what wasn't measured is left out

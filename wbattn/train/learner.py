@@ -138,6 +138,7 @@ def _by_methods(function):
     methods = [method.implementation for method in function.methods]
     return _function_of, (function.__wrapped__, methods)
 
+# %% ../../nbs/56_learner.ipynb #a812c5f7
 @patch
 @delegates(Learner.export)
 def export(self:WBLearner,

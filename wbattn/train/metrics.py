@@ -72,6 +72,7 @@ def mean_iou(
 
 def _mean_overlap(scores, y): return overlaps(scores, y).mean(0)    # a metric multiplies it by the pictures
 
+# %% ../../nbs/53_metrics.ipynb #3cf61d85
 class MeanIoU(SampleMean):
     "mIoU over the pictures of all processes."
     name = 'miou'

@@ -28,6 +28,7 @@ def _levels(model, splitter=None):
     of_head = {id(p) for p in head.parameters()}
     return {id(p): int(id(p) in of_head) for p in model.parameters()}
 
+# %% ../../nbs/52_optim.ipynb #8ef7cc56
 def param_groups(
     model:nn.Module,        # its no_weight_decay() is asked, if it has one
     recipe:Recipe,          # its layer_decay and decay_all are used
