@@ -106,13 +106,21 @@ class _WhenImported(MetaPathFinder):
     def __init__(self, name, execute):
         self.name = name
         self.execute = execute
+        self.asks_others = False
 
     def find_spec(self, name, path=None, target=None):
-        if name != self.name: return None
-        sys.meta_path.remove(self)                 # once is enough, and the next line asks the other finders
-        spec = find_spec(name)
-        if spec is not None: spec.loader.exec_module = partial(self.execute, spec.loader.exec_module)
+        if name != self.name or self.asks_others: return None
+        self.asks_others = True
+        try: spec = find_spec(name)
+        finally: self.asks_others = False
+        if spec is not None: spec.loader.exec_module = partial(self.run, spec.loader.exec_module)
         return spec
+
+    def run(self, exec_module, module):
+        "Execute the module, and wait for it no longer."
+        self.execute(exec_module, module)
+        # not sooner: who only asks whether the module is there (`importlib.util.find_spec`) imports nothing
+        if self in sys.meta_path: sys.meta_path.remove(self)
 
 def _register_models(exec_timm, timm):
     "Our models come after timm."
