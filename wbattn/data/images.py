@@ -311,6 +311,7 @@ def image_dls(
     aug = _augmentation(augment, size, kwargs)
     mean, std = _mean_and_std(mean, std, own, size)
     parts, vocab = read(data_dir=data_dir, parts=(train_on, 'test'), download=download, verify=verify)
+    if train_on in parts: parts = {train_on: parts[train_on]} | parts      # a reader gives them in any order
     parts = hold_out(parts, valid_pct)
     sets = _augmented(parts, vocab, aug, size, mean)
     contents = [(len(y), content_hash(x, y)) for x, y in parts.values()]
