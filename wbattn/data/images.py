@@ -282,6 +282,11 @@ def _augmented(parts, vocab, aug, size, mean):
     sets[0].repeats = aug.repeated_aug
     return sets
 
+def _by_role(parts, train_on):
+    "The part to train on, others, and the test part, in whatever order a reader gives them"
+    between = [name for name in parts if name not in (train_on, 'test')]
+    return {name: parts[name] for name in (train_on, *between, 'test') if name in parts}
+
 # %% ../../nbs/45_images.ipynb #ef044a52
 @delegates(Augment)
 def image_dls(
@@ -311,7 +316,7 @@ def image_dls(
     aug = _augmentation(augment, size, kwargs)
     mean, std = _mean_and_std(mean, std, own, size)
     parts, vocab = read(data_dir=data_dir, parts=(train_on, 'test'), download=download, verify=verify)
-    if train_on in parts: parts = {train_on: parts[train_on]} | parts      # a reader gives them in any order
+    parts = _by_role(parts, train_on)
     parts = hold_out(parts, valid_pct)
     sets = _augmented(parts, vocab, aug, size, mean)
     contents = [(len(y), content_hash(x, y)) for x, y in parts.values()]
