@@ -206,6 +206,11 @@ class Picture(Transform):
     def encodes(self, o): # whatever `read_image` takes
         return TensorImage(self.tfm(read_image(o)))
 
+class NormalizeInPlace(Normalize):
+    "fastai's `Normalize` without new memory: it overwrites the batch that `IntToFloatTensor` has just made."
+    def encodes(self, x:TensorImage): # a batch
+        return x.sub_(self.mean).div_(self.std)
+
 class RandomErase(Transform):
     "timm's random erasing, on normalised training batches."
     split_idx = 0 # training only
@@ -322,7 +327,7 @@ def image_dls(
     contents = [(len(y), content_hash(x, y)) for x, y in parts.values()]
     task = picture_task(vocab, 3, size, mean=list(mean), std=list(std), crop_pct=aug.crop_pct,
                         crop_mode=aug.crop_mode, interpolation=aug.interpolation)
-    after_batch = [IntToFloatTensor(), Normalize.from_stats(mean, std, cuda=False)]
+    after_batch = [IntToFloatTensor(), NormalizeInPlace.from_stats(mean, std, cuda=False)]
     if aug.reprob: after_batch.append(RandomErase(aug.reprob))
     return as_loaders(sets, task, bs=bs, val_bs=val_bs, seed=seed, device=device, after_batch=after_batch,
                       num_workers=num_workers, contents=contents, parts=tuple(parts), augmentation=aug)
@@ -495,7 +500,7 @@ def _mask_loaders(root, codes, size, hflip, ignore, masks, parts, **kwargs):
         size = height, width
     mean = list(IMAGENET_DEFAULT_MEAN)
     std = list(IMAGENET_DEFAULT_STD)
-    after_batch = [IntToFloatTensor(), Normalize.from_stats(mean, std, cuda=False)]
+    after_batch = [IntToFloatTensor(), NormalizeInPlace.from_stats(mean, std, cuda=False)]
     if ignore is not None: after_batch.append(IgnoreLabel(ignore))
     contents = [(len(names), content_hash(names)) for names in parts.values()]
     task = mask_task(codes, size, mean=mean, std=std)
