@@ -169,6 +169,11 @@ def _resolve_device(name):
     return name
 
 # %% ../nbs/65_bench.ipynb #73b9ea18
+def _num_samples(length, tokens):
+    "Samples of so many tokens each, of `tokens` tokens together or more; None: eight short ones, or one."
+    if tokens is None: return 8 if length < 256 else 1
+    return -(-tokens//length)
+
 def _layers_in_forms(dim, ops, forms):
     "The two linear maps, and each layer of eight heads in each form, by operator and form."
     constructors = attn_layers | LAYERS
@@ -186,6 +191,7 @@ def run_bench(
     out=None,      # table to write (CSV)
     seconds=1.,    # for each call on average, about
     device=None,   # cpu, cuda or cuda:1; None: a GPU if there is one
+    tokens=None,   # of all samples together, at least; None: eight samples below 256 tokens each, else one
 )->pd.DataFrame:   # time and memory
     "Measure every layer in every form at every size, and print the tables."
     ops = ops.split(',')
@@ -196,13 +202,14 @@ def run_bench(
     dims = _parse_sizes('dim', dim)
     ns = _parse_sizes('n', n)
     if out: _check_writable(out)
+    if tokens is not None: check_value('tokens', tokens, int_range(1))
     device = _resolve_device(device)
     torch.set_num_threads(int(os.environ.get('OMP_NUM_THREADS', 1)))
     tables = []
     for width, length in product(dims, ns):
         torch.manual_seed(0)
         torch.compiler.reset()
-        samples = 8 if length < 256 else 1
+        samples = _num_samples(length, tokens)
         x = torch.randn(samples, length, width).to(device, getattr(torch, dtype))
         layers = {key: layer.to(device, x.dtype) for key, layer in _layers_in_forms(width, ops, forms).items()}
         table = measure(layers, x, seconds)

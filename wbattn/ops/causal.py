@@ -22,6 +22,12 @@ from .tssa import TSSA, Sums, as_temperatures, check_codes, token_statistics
 # %% ../../nbs/23_causal.ipynb #95e9b1b9
 _block = 32    # tokens whose sums are one product with a triangle
 
+_scans_fail = torch.__version__ < '2.14'   # compiled for CUDA: github.com/pytorch/pytorch/issues/180221
+
+def _can_scan(x):
+    "Can a running sum along tokens be `cumsum` here?"
+    return not (_scans_fail and x.device.type == 'cuda' and torch.compiler.is_compiling())
+
 def decayed_cumsum(
     x:Tensor,                 # what is added, token after token `... h n p`
     rate:Tensor|None=None,    # halvings of the sum per token, 1/half-life, ≥ 0 `h`; None: it never fades
@@ -31,7 +37,8 @@ def decayed_cumsum(
     if start is not None:
         faded_start = start if rate is None else torch.pow(2., -rate)[:, None, None]*start
         x = torch.cat([x[..., :1, :] + faded_start, x[..., 1:, :]], -2)
-    if rate is None: return x.cumsum(-2)
+    if rate is None and _can_scan(x): return x.cumsum(-2)
+    if rate is None: rate = x.new_zeros(x.shape[-3])
     n = x.shape[-2]
     block = min(n, _block)
     place = torch.arange(block, device=x.device, dtype=x.dtype)

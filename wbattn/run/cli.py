@@ -386,16 +386,19 @@ def bench_run(
     out:str=None,          # table to write (CSV)
     seconds:float=1.,      # for each call on average, about
     device:str=None,       # cpu, cuda, cuda:1, mps (default: a GPU if there is one, else cpu)
+    tokens:int=None,       # of all samples together, at least (default: a batch of eight below 256 tokens, else one)
     import_:list=None,     # Python files or modules that add operators, data sets, recipes …; may be repeated
 ):                         # the table
     "Time and memory of attention layers as multiples of the two linear maps in them."
     from wbattn.bench import run_bench
     from wbattn.run.config import import_files
     import_files(import_)
-    return run_bench(ops=ops, forms=forms, n=n, dim=dim, dtype=dtype, out=out, seconds=seconds, device=device)
+    return run_bench(ops=ops, forms=forms, n=n, dim=dim, dtype=dtype, out=out, seconds=seconds, device=device,
+                     tokens=tokens)
 
 wbattn_bench = command(bench_run, 'wbattn_bench', examples="""  wbattn_bench --n 196,1024
   wbattn_bench --ops tssa,eca,softmax --forms plain,compiled --dtype bfloat16 --out speed.csv
+  wbattn_bench --device cuda --dtype bfloat16 --forms plain,compiled --tokens 131072
 """)
 
 # %% ../../nbs/73_cli.ipynb #4a67492c
