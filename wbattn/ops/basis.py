@@ -144,6 +144,13 @@ def ridge_gram_grad(
     return 2*Y @ dM
 
 # %% ../../nbs/16_basis.ipynb #809d171a
+def _solve_by_factor(M, B):
+    "M⁻¹B by the Cholesky factor of `M`, NaN where there is none"
+    L, info = torch.linalg.cholesky_ex(M)
+    half = torch.linalg.solve_triangular(L, B, upper=False)
+    V = torch.linalg.solve_triangular(L.mT, half, upper=True)
+    return torch.where((info == 0)[..., None, None], V, torch.nan)
+
 def ridge_solve(
     Y:Tensor,        # sketch `... d r`
     B:Tensor,        # right-hand sides `... r m`
@@ -152,8 +159,12 @@ def ridge_solve(
     "(YᵀY + ε·diag(YᵀY))⁻¹ B in the type of the sketch, without autocast."
     with no_autocast(Y):
         Y = widen(Y)
-        V, _ = torch.linalg.solve_ex(ridge_gram(Y, eps), B.to(Y.dtype))
+        B = B.to(Y.dtype)
+        M = ridge_gram(Y, eps)
+        if M.device.type == 'cuda': return _solve_by_factor(M, B)
+        V, _ = torch.linalg.solve_ex(M, B)
         return V
+
 
 # %% ../../nbs/16_basis.ipynb #bd00e4a7
 def project_rows(
