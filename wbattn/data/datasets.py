@@ -69,15 +69,32 @@ def join_parts(
     return np.concatenate(images), np.concatenate(labels)
 
 # %% ../../nbs/50_datasets.ipynb #49publ02
+SPLITS = {
+    tvd.CIFAR10: ('train', 'test'),
+    tvd.CIFAR100: ('train', 'test'),
+    tvd.SVHN: ('train', 'test', 'extra'),
+    tvd.Flowers102: ('train', 'val', 'test'),
+    tvd.OxfordIIITPet: ('trainval', 'test'),
+    tvd.Food101: ('train', 'test')} # torchvision's class → parts that are published
+
+def _check_splits(tv, parts):
+    "`UserError` for a part that isn't published, or that comes in two of those asked for"
+    known = SPLITS[tv]
+    names = '+'.join(dict.fromkeys(parts)).split('+')
+    are_splits = set(names) <= set(known) and len(set(names)) == len(names)
+    expected = f"one of {', '.join(known)}, or several of them joined by +, test apart"
+    require(are_splits, 'train_on', parts[0], expected)
+
 def read_published(
     tv,             # torchvision's class
     name,           # of the data set, for errors
     data_dir,       # directory that holds the files
-    parts,          # such as ('train', 'test'); 'train+val' is both together
+    parts,          # what to train on, and others: ('train', 'test'); 'train+val' is both together
     download=False, # fetch what is missing?
     verify=True     # compare checksums?
 )->tuple:           # dict from `parts` to (images, labels); names of the classes
     "Parts of a published data set."
+    _check_splits(tv, parts)
     trusting = nullcontext() if verify else replaced('torchvision.datasets.utils.check_md5', return_value=True)
     read = {}
     try:

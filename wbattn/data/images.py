@@ -290,6 +290,7 @@ def _augmented(parts, vocab, aug, size, mean):
 
 def _by_role(parts, train_on):
     "The part to train on, others, and the test part, in whatever order a reader gives them"
+    require(train_on in parts, 'train_on', train_on, f"one of {', '.join(parts)}, which the reader returned")
     between = [name for name in parts if name not in (train_on, 'test')]
     return {name: parts[name] for name in (train_on, *between, 'test') if name in parts}
 

@@ -93,6 +93,7 @@ def part_index(
     part,            # 'valid' or 'test'
 )->int:
     "Which loader holds a part of the data."
+    require(part in ('valid', 'test'), 'part', part, "'valid' or 'test'")
     last = len(dls.loaders) - 1
     if part == 'test' and last == 1 and 'test' not in dls.parts:
         raise UserError(f"part='test'; {dls.name} has none, expected 'valid'")
