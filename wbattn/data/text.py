@@ -288,9 +288,10 @@ def text_dls(
     vocab = _source_vocab(source, vocab)
     parts = _splits(source, vocab, valid)
     train, held = parts
-    sets = [TextBlocks(train.tokens, vocab, block_size, moves=True), TextBlocks(held.tokens, vocab, block_size)]
+    train_blocks = TextBlocks(train.tokens, vocab, block_size, moves=True)
+    held_blocks = TextBlocks(held.tokens, vocab, block_size)
     name = source if source in list(CORPORA) else 'text'
-    return text_loaders(name, parts, sets, vocab, block_size, per_epoch,
+    return text_loaders(name, parts, [train_blocks, held_blocks], vocab, block_size, per_epoch,
                         bs=bs, val_bs=val_bs, seed=seed, device=device)
 
 # %% ../../nbs/47_text.ipynb #4201415a
