@@ -316,7 +316,7 @@ def read_codes(
          arch='wb_tost_scenes_patch4_64')
 def folder_masks_dls(
     data_dir:Path='data', # `images`, `masks` and `codes.txt`
-    bs:int=64,       # training batch size
+    bs:int=64,       # training batch size, of one process
     val_bs:int|None=None, # batch size of validation, `2*bs` unless given
     img_size:int|tuple[int, int]=64, # side of the images, or (height, width)
     seed:int|None=None, # of the order; None: drawn from Python's generator

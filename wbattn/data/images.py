@@ -302,7 +302,7 @@ def image_dls(
     read,            # a reader of pictures
     data_dir:Path='data', # directory that holds the files, or will
     download:bool=False, # fetch what is missing (ImageNet: unpack its archives)
-    bs:int=128,      # training batch size
+    bs:int=128,      # training batch size, of one process
     val_bs:int|None=None, # batch size of validation and test, `2*bs` unless given
     img_size:int|tuple[int, int]=224, # side of the images, or (height, width)
     seed:int|None=None, # of the order; None: drawn from Python's generator

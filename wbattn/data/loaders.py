@@ -254,7 +254,7 @@ def _device_of(name):
 def as_loaders(
     sets,        # data sets for training, validation, and perhaps test
     task,        # their Task
-    bs:int=64,   # training batch size
+    bs:int=64,   # training batch size, of one process
     val_bs:int|None=None, # batch size of the other parts, `2*bs` unless given
     seed:int|None=None, # of the order of training; None: drawn from Python's generator
     device=None, # a torch device or its name; None: the GPU if there is one
@@ -288,7 +288,7 @@ def as_loaders(
 def array_dls(
     parts,          # (images, labels) of the training, validation and perhaps test part
     vocab,          # class names
-    bs:int=64,      # training batch size
+    bs:int=64,      # training batch size, of one process
     val_bs:int|None=None, # batch size of the other two, `4*bs` unless given
     batch_tfms=(),  # augmentation of training batches
     mean=0.,        # what images are normalised with: a number, or one per channel

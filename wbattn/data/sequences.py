@@ -83,7 +83,7 @@ def sequence_dls(
     documents=1, # sequences to a label, in turn
     symbols=257, # ids there are, padding counted; 257: bytes
     drawn={},    # what else tells the data from others of this name
-    bs:int=32,   # training batch size
+    bs:int=32,   # training batch size, of one process
     val_bs:int|None=None, # batch size of the other parts, `2*bs` unless given
     seed:int|None=None, # of the order of training batches; None: drawn from Python's generator
     device=None, # a torch device or its name; None: the GPU if there is one

@@ -274,7 +274,7 @@ def text_loaders(
 def text_dls(
     source:Path|list='python', # 'python', 'glosses', a path, several, or a folder with train.bin and val.bin
     block_size:int=256, # tokens that a model sees at once
-    bs:int=32,       # blocks in a training batch
+    bs:int=32,       # blocks in a training batch of one process
     val_bs:int|None=None, # blocks in a validation batch, `2*bs` unless given
     vocab=None,      # 'bytes', 'gpt2' or a vocabulary; None: meta.pkl's or gpt2 for train.bin, else bytes
     valid:float=0.1, # share of the documents that validates, in (0, 1); files of tokens come in two parts
@@ -339,7 +339,7 @@ def published_dls(
     names,            # of its files, with `{}` for the part
     data_dir:Path,    # folder that holds them
     block_size:int=256, # tokens that a model sees at once
-    bs:int=32,        # blocks in a training batch
+    bs:int=32,        # blocks in a training batch of one process
     val_bs:int|None=None, # blocks in a batch of the other parts, `2*bs` unless given
     vocab='bytes',    # 'bytes', 'gpt2' or a vocabulary
     per_epoch:int|None=None, # blocks in an epoch of training; None: all
@@ -445,7 +445,7 @@ _lambada_files = dict(valid=['lambada_development_plain_text.txt'],
 def lambada_dls(
     data_dir:Path='data/lambada', # folder that holds the files
     block_size:int=512, # tokens that a model sees at once
-    bs:int=32,        # blocks in a training batch
+    bs:int=32,        # blocks in a training batch of one process
     val_bs:int|None=None, # passages in a batch, `2*bs` unless given
     vocab='bytes',    # 'bytes', 'gpt2' or a vocabulary
     per_epoch:int|None=None, # blocks in an epoch of training; None: all

@@ -194,7 +194,6 @@ def with_checked_options(
     return run
 
 # %% ../../nbs/73_cli.ipynb #819ec9a5
-@with_checked_options
 def train_run(
     data:str=None,       # digits, scenes, cifar10, imagenet, folder, python, … (default: digits)
     arch:str=None,       # name in timm's registry (default: the data set's, or that of the weights)
