@@ -80,7 +80,8 @@ def _without_lead_in(source):
     *rest, last = source.rstrip().split('\n\n')
     if not last.endswith(':') or _goes_on.match(last): return source
     kept = re.split(r'(?:(?<=[.?!])|(?<=[.?!][”)*"]))\s+(?=[A-Z`$*“@])', last)[:-1]
-    return '\n\n'.join(rest + [' '.join(kept)]*bool(kept))
+    if kept: rest.append(' '.join(kept))
+    return '\n\n'.join(rest)
 
 class drop_orphans(Processor):
     def begin(self):

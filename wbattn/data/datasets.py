@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from fastcore.meta import delegates
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 from timm.data import ImageNetInfo, RealLabelsImagenet
 from PIL import Image
 from unittest.mock import patch as replaced
@@ -51,15 +52,22 @@ def _attribute(ds, *names):
         if hasattr(ds, name): return getattr(ds, name)
     raise AttributeError(f"{type(ds).__name__} has none of {', '.join(names)}")
 
+class PublishedPart(NamedTuple):
+    "What torchvision reads of a published part."
+    images:np.ndarray # pixels, or paths
+    labels:np.ndarray # whole numbers `n`
+    classes:list      # their names
+
 def _read_part(tv, root, part, download):
-    "Images, labels and names of the classes."
+    "A part, by torchvision's class"
     if issubclass(tv, tvd.CIFAR10): ds = tv(str(root), train=part == 'train', download=download)
     else: ds = tv(str(root), split=part, download=download)
-    x = _attribute(ds, 'data', '_image_files', '_images')
-    y = _attribute(ds, 'targets', 'labels', '_labels')
-    if tv is tvd.SVHN: x = x.transpose(0, 2, 3, 1)
-    if isinstance(x, list): x = np.array(x, str)      # paths
-    return x, np.asarray(y, np.int64), list(getattr(ds, 'classes', range(10)))
+    images = _attribute(ds, 'data', '_image_files', '_images')
+    labels = _attribute(ds, 'targets', 'labels', '_labels')
+    if tv is tvd.SVHN: images = images.transpose(0, 2, 3, 1)
+    if isinstance(images, list): images = np.array(images, str)      # paths
+    classes = list(getattr(ds, 'classes', range(10)))                # SVHN's digits have no names
+    return PublishedPart(images, np.asarray(labels, np.int64), classes)
 
 def join_parts(
     *parts, # each images and labels
@@ -69,29 +77,48 @@ def join_parts(
     return np.concatenate(images), np.concatenate(labels)
 
 # %% ../../nbs/50_datasets.ipynb #49publ02
+SPLITS = {
+    tvd.CIFAR10: ('train', 'test'),
+    tvd.CIFAR100: ('train', 'test'),
+    tvd.SVHN: ('train', 'test', 'extra'),
+    tvd.Flowers102: ('train', 'val', 'test'),
+    tvd.OxfordIIITPet: ('trainval', 'test'),
+    tvd.Food101: ('train', 'test')} # torchvision's class → parts that are published
+
+def _splits_in(tv, parts):
+    "The published parts that are asked for; a `UserError` for one that isn't published, or that comes twice"
+    known = SPLITS[tv]
+    names = '+'.join(dict.fromkeys(parts)).split('+')
+    are_splits = set(names) <= set(known) and len(set(names)) == len(names)
+    expected = f"one of {', '.join(known)}, or several of them joined by +, test apart"
+    require(are_splits, 'train_on', parts[0], expected)
+    return names
+
 def read_published(
     tv,             # torchvision's class
     name,           # of the data set, for errors
     data_dir,       # directory that holds the files
-    parts,          # such as ('train', 'test'); 'train+val' is both together
+    parts,          # what to train on, and others: ('train', 'test'); 'train+val' is both together
     download=False, # fetch what is missing?
     verify=True     # compare checksums?
 )->tuple:           # dict from `parts` to (images, labels); names of the classes
     "Parts of a published data set."
-    trusting = nullcontext() if verify else replaced('torchvision.datasets.utils.check_md5', return_value=True)
+    if verify: trusting = nullcontext()
+    else: trusting = replaced('torchvision.datasets.utils.check_md5', return_value=True)
     read = {}
     try:
         with trusting:
-            for part in '+'.join(parts).split('+'): read[part] = _read_part(tv, data_dir, part, download)
+            for split in _splits_in(tv, parts): read[split] = _read_part(tv, data_dir, split, download)
     except (RuntimeError, OSError) as e:
-        how = "is missing or differs from what is published; fetch it by --download (download=True), " \
-              "or say where it is by --data-dir (data_dir)"
-        if download: how = f"can't be downloaded ({e})"
-        raise FileNotFoundError(f"no {name} here: what is in {str(data_dir)!r} {how}") from e
+        if download: why = f"can't be downloaded ({e})"
+        else: why = ("is missing or differs from what is published; fetch it by --download (download=True), "
+                     "or say where it is by --data-dir (data_dir)")
+        raise FileNotFoundError(f"no {name} here: what is in {str(data_dir)!r} {why}") from e
     joined = {}
-    for names in parts: joined[names] = join_parts(*(read[part][:2] for part in names.split('+')))
-    *_, classes = next(iter(read.values()))
-    return joined, classes
+    for names in parts:
+        splits = [read[split] for split in names.split('+')]
+        joined[names] = join_parts(*((split.images, split.labels) for split in splits))
+    return joined, splits[0].classes
 
 # %% ../../nbs/50_datasets.ipynb #9dcc50dc
 def _published(name, tv, *row, **options):
@@ -140,23 +167,25 @@ PARTS = dict(
     val=('val', 'valid', 'validation', 'dev'),
     test=('test', 'testing')) # part → names of its folder
 
+ROOT = '' # the folder that is read, by its name below itself
+
 def _part(name):
     "Which part a folder of this name is: 'train', 'val', 'test', or none"
     return next((part for part, names in PARTS.items() if name.lower() in names), None)
 
 def _below(names, folder):
     "Those of the names that lie in a folder, by their names below it"
-    start = f'{folder}/' if folder else ''
-    return [k[len(start):] for k in names if k.startswith(start)]
+    start = '' if folder == ROOT else f'{folder}/'
+    return [name[len(start):] for name in names if name.startswith(start)]
 
 def _class_folders(found, folder):
     "Names of the folders directly in a folder that was looked into"
-    return sorted(k for k in _below(found.folders, folder) if '/' not in k)
+    return sorted(name for name in _below(found.folders, folder) if '/' not in name)
 
 def _part_folders(found):
     "Part → folder; a folder of pictures that is called as a part is noted"
     where = {}
-    for name in _class_folders(found, ''):
+    for name in _class_folders(found, ROOT):
         part = _part(name)
         if part is None: continue
         if _class_folders(found, name):
@@ -168,7 +197,7 @@ def _part_folders(found):
 # %% ../../nbs/50_datasets.ipynb #49fold02
 def _class_name(folder): return unicodedata.normalize('NFC', folder)      # macOS spells é in two letters
 
-def _inside(folder, name): return f'{folder}/{name}' if folder else name
+def _inside(folder, name): return name if folder == ROOT else f'{folder}/{name}'
 
 def _check_classes(found, folder, classes):
     "Raise an error for a classification that can't be: too few classes, or some without a picture"
@@ -212,7 +241,7 @@ def _check_flat_parts(found, where):
     "Note what lies beside train; without it, a folder of pictures that is called as a part raises an error"
     flat = found.left_out.get('folders named as a part, without class folders', [])
     if 'train' in where:
-        for name in _class_folders(found, ''):
+        for name in _class_folders(found, ROOT):
             if name not in where.values() and name not in flat: found.leave('folders beside train', name)
     elif flat:
         folder = str(found.root/flat[0])
@@ -221,18 +250,21 @@ def _check_flat_parts(found, where):
 
 def _folder_parts(found):
     "Parts → (paths, labels), names of the classes"
-    where = _part_folders(found)
-    _check_flat_parts(found, where)
-    train = where.setdefault('train', '')                 # the folder itself, where no other is called so
-    folders = {part: _class_folders(found, folder) for part, folder in where.items()}
-    if train == '': folders['train'] = [name for name in folders['train'] if name not in where.values()]
-    classes = [name for name in folders['train'] if not _holds_runs(found, train, name)]
-    _check_classes(found, train, classes)
-    folders['train'] = classes
-    parts = {}
-    for part in PARTS:
-        if part in where: parts[part] = _pictures_of(found, where[part], classes, folders[part])
-    return parts, [_class_name(name) for name in classes]
+    folder_of = _part_folders(found)
+    _check_flat_parts(found, folder_of)
+    train_folder = folder_of.get('train', ROOT)     # the folder itself, where no other is called so
+    train_classes = [name for name in _class_folders(found, train_folder)
+                     if not _holds_runs(found, train_folder, name)]
+    if train_folder == ROOT:
+        others = folder_of.values()
+        train_classes = [name for name in train_classes if name not in others]
+    _check_classes(found, train_folder, train_classes)
+    parts = {'train': _pictures_of(found, train_folder, train_classes, train_classes)}
+    for part in ('val', 'test'):
+        if part not in folder_of: continue
+        class_folders = _class_folders(found, folder_of[part])
+        parts[part] = _pictures_of(found, folder_of[part], train_classes, class_folders)
+    return parts, [_class_name(name) for name in train_classes]
 
 # %% ../../nbs/50_datasets.ipynb #bfbbdf02
 def _train_on(parts, which):
@@ -284,7 +316,7 @@ def read_codes(
          arch='wb_tost_scenes_patch4_64')
 def folder_masks_dls(
     data_dir:Path='data', # `images`, `masks` and `codes.txt`
-    bs:int=64,       # training batch size
+    bs:int=64,       # training batch size, of one process
     val_bs:int|None=None, # batch size of validation, `2*bs` unless given
     img_size:int|tuple[int, int]=64, # side of the images, or (height, width)
     seed:int|None=None, # of the order; None: drawn from Python's generator

@@ -115,6 +115,49 @@ def find_pictures(
     found.files = pictures
     return found
 
+# %% ../../nbs/43_files.ipynb #af83f6f3
+@dataclass
+class MaskedPictures:
+    "Pictures below `images` of a folder, and their masks below `masks`."
+    root:Path     # the folder
+    mask_of:dict  # name of a picture → name of its mask, which needn't be there
+    left_out:dict # why → files and folders that were left out
+
+    def picture(self,
+        name # a key of `mask_of`
+    )->Path:
+        "The file of a picture."
+        return self.root/'images'/name
+
+    def mask(self,
+        name # of the picture
+    )->Path:
+        "The file of its mask."
+        return self.root/'masks'/self.mask_of[name]
+
+def find_masked_pictures(
+    root # a folder
+)->MaskedPictures:
+    "The pictures and masks of a folder; a `UserError` where there is no picture, or two have one mask."
+    root = Path(root)
+    pictures = root/'images'
+    if not pictures.is_dir(): raise UserError(f"no pictures in {str(pictures)!r}: there is no such folder")
+    found = find_pictures(pictures)
+    if not found.files: raise UserError(f"no pictures in {str(pictures)!r}")
+    picture_of = {}
+    for name in found.files:
+        stem, _ = os.path.splitext(name)
+        mask = f'{stem}.png'
+        if mask in picture_of:
+            raise UserError(f"the pictures {picture_of[mask]!r} and {name!r} share the mask {mask!r}; "
+                            "expected one picture for each mask")
+        picture_of[mask] = name
+    if (root/'masks').is_dir():
+        for mask in find_files(root/'masks').files:
+            if mask not in picture_of: found.leave('masks without a picture', mask)
+    mask_of = {name: mask for mask, name in picture_of.items()}
+    return MaskedPictures(root, mask_of, found.left_out)
+
 # %% ../../nbs/43_files.ipynb #43f10008
 def print_main(
     text,      # one line

@@ -31,8 +31,7 @@ from timm.layers import to_2tuple, to_3tuple
 from timm.utils import unwrap_model
 from ..checks import (FRACTION, NOT_NEGATIVE, SHARE, Rule, UserError, check_choice, check_fields, check_types,
     check_value, checked_field, choice_of, int_range, require)
-from wbattn.data.files import (content_hash, describe_left_out, find_files, find_pictures, print_main,
-    split_by_name)
+from .files import content_hash, describe_left_out, find_masked_pictures, print_main, split_by_name
 from .loaders import Loaders, as_loaders, hold_out, labelled
 from .tasks import mask_task, picture_task
 
@@ -284,12 +283,16 @@ def _mean_and_std(mean, std, own, size):
 def _augmented(parts, vocab, aug, size, mean):
     "Data sets of the parts; the first is augmented"
     tfms = [Picture(aug.train_tfm(size, mean), 0), Picture(aug.valid_tfm(size, mean), 1)]
-    sets = [labelled(np.asarray(x), tfms, y, vocab, i > 0) for i, (x, y) in enumerate(parts.values())]
+    sets = []
+    for x, y in parts.values():
+        split_idx = 1 if sets else 0
+        sets.append(labelled(np.asarray(x), tfms, y, vocab, split_idx))
     sets[0].repeats = aug.repeated_aug
     return sets
 
 def _by_role(parts, train_on):
     "The part to train on, others, and the test part, in whatever order a reader gives them"
+    require(train_on in parts, 'train_on', train_on, f"one of {', '.join(parts)}, which the reader returned")
     between = [name for name in parts if name not in (train_on, 'test')]
     return {name: parts[name] for name in (train_on, *between, 'test') if name in parts}
 
@@ -299,7 +302,7 @@ def image_dls(
     read,            # a reader of pictures
     data_dir:Path='data', # directory that holds the files, or will
     download:bool=False, # fetch what is missing (ImageNet: unpack its archives)
-    bs:int=128,      # training batch size
+    bs:int=128,      # training batch size, of one process
     val_bs:int|None=None, # batch size of validation and test, `2*bs` unless given
     img_size:int|tuple[int, int]=224, # side of the images, or (height, width)
     seed:int|None=None, # of the order; None: drawn from Python's generator
@@ -427,34 +430,18 @@ class IgnoreLabel(Transform):
         return o.masked_fill(o == self.label, IGNORED)
 
 # %% ../../nbs/45_images.ipynb #af83f6f3
-def _masked_files(path):
-    "Pictures of `images` and their masks, by names below it; and what is left out"
-    root = Path(path)
-    pictures = root/'images'
-    if not pictures.is_dir(): raise UserError(f"no pictures in {str(pictures)!r}: there is no such folder")
-    found = find_pictures(pictures)
-    if not found.files: raise UserError(f"no pictures in {str(pictures)!r}")
-    picture_of = {}
-    for name in found.files:
-        stem, _ = os.path.splitext(name)
-        other = picture_of.setdefault(f'{stem}.png', name)
-        if other != name:
-            raise UserError(f"the pictures {other!r} and {name!r} share the mask {f'{stem}.png'!r}; "
-                            "expected one picture for each mask")
-    if (root/'masks').is_dir():
-        for mask in find_files(root/'masks').files:
-            if mask not in picture_of: found.leave('masks without a picture', mask)
-    return {name: mask for mask, name in picture_of.items()}, found
+def _check_mask_of(name, folder, classes, ignore):
+    "An error unless a picture has a mask that fits"
+    check_mask(folder.picture(name), folder.mask(name), classes, ignore, folder.mask_of[name])
 
-def _mask_set(path, names, masks, codes, split_idx):
+def _mask_set(folder, names, codes, split_idx):
     "Pictures with masks"
-    root = Path(path)
-    picture_files = [str(root/'images'/name) for name in names]
-    mask_files = [str(root/'masks'/masks[name]) for name in names]
+    picture_files = [str(folder.picture(name)) for name in names]
+    mask_files = [str(folder.mask(name)) for name in names]
     kwargs = dict(split_idx=split_idx, types=[object])
     pictures = TfmdLists(picture_files, Pipeline(ReadFile(_read_picture)), **kwargs)
-    targets = TfmdLists(mask_files, Pipeline(ReadFile(_read_mask)), **kwargs)
-    res = Datasets(tls=[pictures, targets], n_inp=1)
+    masks = TfmdLists(mask_files, Pipeline(ReadFile(_read_mask)), **kwargs)
+    res = Datasets(tls=[pictures, masks], n_inp=1)
     res.loss_func = PixelLoss()      # what a plain Learner takes
     res.vocab = CategoryMap(codes, sort=False)
     return res
@@ -477,34 +464,30 @@ def mask_dls(
     if ignore is not None: check_value('ignore', ignore, int_range(0))
     size = None if img_size is None else height_width(img_size)
     require(len(set(codes)) == len(codes) > 1, 'codes', list(codes), "two names or more, all different")
-    root = Path(path)
-    masks, found = _masked_files(root)
-    names = list(masks)
-    def check(name): check_mask(root/'images'/name, root/'masks'/masks[name], len(codes), ignore, masks[name])
-    parallel(check, names, threadpool=True, n_workers=8, progress=len(names) > 5000)
-    kept, held = split_by_name(names, np.zeros(len(names)), valid_pct)
-    parts = {f'all without {valid_pct:g}': [names[i] for i in kept],
+    folder = find_masked_pictures(path)
+    names = list(folder.mask_of)
+    parallel(_check_mask_of, names, folder=folder, classes=len(codes), ignore=ignore, threadpool=True,
+             n_workers=8, progress=len(names) > 5000)
+    train, held = split_by_name(names, np.zeros(len(names)), valid_pct)
+    parts = {f'all without {valid_pct:g}': [names[i] for i in train],
              f'{valid_pct:g} of all': [names[i] for i in held]}
-    folder = os.path.basename(os.path.abspath(root))
-    left_out = describe_left_out(found.left_out)
-    print_main(f"folder {folder!r}: {len(kept)} + {len(held)} pictures with masks{left_out}")
-    return _mask_loaders(root, codes, size, hflip, ignore, masks, parts, num_workers=num_workers, **kwargs)
-
-# %% ../../nbs/45_images.ipynb #313a1d2a
-def _mask_loaders(root, codes, size, hflip, ignore, masks, parts, **kwargs):
-    "Loaders of the pictures that were found; names of the parts → names of the pictures"
-    train_set, valid_set = (_mask_set(root, names, masks, codes, i) for i, names in enumerate(parts.values()))
+    name = os.path.basename(os.path.abspath(path))
+    left_out = describe_left_out(folder.left_out)
+    print_main(f"folder {name!r}: {len(train)} + {len(held)} pictures with masks{left_out}")
+    train_names, valid_names = parts.values()
+    train_set = _mask_set(folder, train_names, codes, split_idx=0)
+    valid_set = _mask_set(folder, valid_names, codes, split_idx=1)
     after_item = [FlipItem(hflip), ToTensor(), AddMaskCodes(codes)]
     if size is not None: after_item.insert(0, Resize(size, method='squish'))
     else:
-        width, height = _upright_size(train_set.tls[0].items[0])
+        width, height = _upright_size(folder.picture(train_names[0]))
         size = height, width
     mean = list(IMAGENET_DEFAULT_MEAN)
     std = list(IMAGENET_DEFAULT_STD)
     after_batch = [IntToFloatTensor(), NormalizeInPlace.from_stats(mean, std, cuda=False)]
     if ignore is not None: after_batch.append(IgnoreLabel(ignore))
-    contents = [(len(names), content_hash(names)) for names in parts.values()]
+    contents = [(len(part), content_hash(part)) for part in parts.values()]
     task = mask_task(codes, size, mean=mean, std=std)
     make = partial(TfmdDL, after_item=after_item)
     return as_loaders([train_set, valid_set], task, parts=tuple(parts), make=make, after_batch=after_batch,
-                      contents=contents, **kwargs)
+                      contents=contents, num_workers=num_workers, **kwargs)

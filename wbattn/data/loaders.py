@@ -119,15 +119,17 @@ def pixel_set(
 
 # %% ../../nbs/44_loaders.ipynb #1ed13ab7
 class BatchDL(TfmdDL):
-    "fastai's loader, with whole batches of tensors, and in training with `dataset.repeats` copies of an item."
+    "fastai's loader: tensors come in whole batches, and items of training `dataset.repeats` times."
     def create_batches(self,
         samps # numbers of the epoch's items, in order
     ):
         "Batches of the items at `samps`."
         tensors = [tl.items for tl in self.dataset.tls]
-        if not isinstance(tensors[0], Tensor): yield from super().create_batches(samps)
-        else:
-            for numbers in chunked(samps, self.bs, self.drop_last): yield tuple(t[numbers] for t in tensors)
+        if not isinstance(tensors[0], Tensor):
+            yield from super().create_batches(samps)
+            return
+        for numbers in chunked(samps, self.bs, self.drop_last):
+            yield tuple(tensor[numbers] for tensor in tensors)
 
     def shuffle_fn(self,
         idxs # numbers of all items
@@ -252,7 +254,7 @@ def _device_of(name):
 def as_loaders(
     sets,        # data sets for training, validation, and perhaps test
     task,        # their Task
-    bs:int=64,   # training batch size
+    bs:int=64,   # training batch size, of one process
     val_bs:int|None=None, # batch size of the other parts, `2*bs` unless given
     seed:int|None=None, # of the order of training; None: drawn from Python's generator
     device=None, # a torch device or its name; None: the GPU if there is one
@@ -286,7 +288,7 @@ def as_loaders(
 def array_dls(
     parts,          # (images, labels) of the training, validation and perhaps test part
     vocab,          # class names
-    bs:int=64,      # training batch size
+    bs:int=64,      # training batch size, of one process
     val_bs:int|None=None, # batch size of the other two, `4*bs` unless given
     batch_tfms=(),  # augmentation of training batches
     mean=0.,        # what images are normalised with: a number, or one per channel
@@ -301,7 +303,9 @@ def array_dls(
     parts = list(parts)
     expected = "two or three: training, validation and perhaps test"
     require(len(parts) in (2, 3), 'number of parts', len(parts), expected)
-    sets = [pixel_set(x, y, vocab, i > 0) for i, (x, y) in enumerate(parts)]
+    (train_x, train_y), *others = parts
+    train_set = pixel_set(train_x, train_y, vocab, split_idx=0)
+    sets = [train_set, *(pixel_set(x, y, vocab, split_idx=1) for x, y in others)]
     shapes = [tuple(o.tls[0].items.shape[1:]) for o in sets]
     require(len(set(shapes)) == 1, 'shapes of images', shapes, "one shape in all parts")
     chans, *size = shapes[0]
@@ -321,13 +325,18 @@ def stratified_split(
     "Split indices so that every class has its share in every part."
     y = np.asarray(y)
     rng = np.random.RandomState(0)
-    of_classes = []
+    train = []
+    further = [[] for _ in sizes]
     for c in np.unique(y):
         members = rng.permutation(np.flatnonzero(y == c))
         counts = [_count(size, len(members)) for size in sizes]
-        starts = len(members) - np.cumsum(counts[::-1])[::-1]      # of the further parts, which come last
-        of_classes.append(np.split(members, starts))
-    parts = tuple(np.sort(np.concatenate(part)) for part in zip(*of_classes))
+        start = len(members) - sum(counts)              # of the further parts, which come last
+        if start < 0: raise UserError(f"class {c} has {len(members)} members; expected {sum(counts)} or more")
+        train.extend(members[:start])
+        for part, count in zip(further, counts):
+            part.extend(members[start:start + count])
+            start += count
+    parts = tuple(np.array(sorted(part)) for part in (train, *further))
     if all(map(len, parts)): return parts
     raise UserError("too few members of every class; expected at least two of a class")
 
@@ -338,8 +347,7 @@ def _count(size, members):
 
 # %% ../../nbs/44_loaders.ipynb #44ad0002
 def _held_out(x, y, share):
-    "Indices to train on and to hold out"
-    x = np.asarray(x)
+    "Indices to train on and to hold out; `x` and `y` are arrays"
     is_files = x.dtype.kind == 'U'
     if is_files: return split_by_name(names_below(x.tolist()), y, share)
     return stratified_split(y, share)
@@ -349,21 +357,24 @@ def hold_out(
     valid_pct # share of the first to hold out; None: 0.2 if there is no other, or only a test part
 )->dict:      # two parts at least
     "The parts with a share of the first for validation."
-    (name, (x, y)), *others = parts.items()
-    others = dict(others)
-    if valid_pct is None: valid_pct = 0. if others.keys() - {'test'} else 0.2
-    if not valid_pct and not others: raise UserError("no images to validate on; pass a valid_pct such as 0.2")
+    train_name, *other_names = parts
+    to_validate = [name for name in other_names if name != 'test']
+    if valid_pct is None: valid_pct = 0. if to_validate else 0.2
+    if not valid_pct and not other_names:
+        raise UserError("no images to validate on; pass a valid_pct such as 0.2")
+    is_clear = len(to_validate) <= 1 or (valid_pct and 'test' in parts)
+    require(is_clear, 'parts', list(parts), "one besides the first and 'test', or a valid_pct such as 0.2")
     if not valid_pct: return parts
-    unused = others.keys() - {'test'} if 'test' in others else ()
-    if unused:
-        left_out = ', '.join(map(repr, unused))
-        print_main(f"valid_pct={valid_pct:g} validates on a share of {name!r}; left out: {left_out}")
-    x = np.asarray(x)
-    y = np.asarray(y)
+    kept = ['test'] if 'test' in other_names else to_validate
+    left_out = [name for name in other_names if name not in kept]
+    if left_out:
+        names = ', '.join(map(repr, left_out))
+        print_main(f"valid_pct={valid_pct:g} validates on a share of {train_name!r}; left out: {names}")
+    x, y = map(np.asarray, parts[train_name])
     train, held = _held_out(x, y, valid_pct)
-    split = {f'{name} without {valid_pct:g}': (x[train], y[train]),
-             f'{valid_pct:g} of {name}': (x[held], y[held])}
-    return split | {k: v for k, v in others.items() if k not in unused}
+    split = {f'{train_name} without {valid_pct:g}': (x[train], y[train]),
+             f'{valid_pct:g} of {train_name}': (x[held], y[held])}
+    return split | {name: parts[name] for name in kept}
 
 # %% ../../nbs/44_loaders.ipynb #7dd60835
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def affine_tfm(
          arch='wb_eca_digits_patch2_8')
 @delegates(affine_tfm)
 def digits_dls(
-    bs:int=64,     # training batch size
+    bs:int=64,     # training batch size, of one process
     seed:int|None=None, # of the order of the batches; None: drawn from Python's generator
     device=None,   # a torch device or its name; None: the GPU if there is one
     val_bs:int|None=None, # batch size of validation and test, `4*bs` unless given
@@ -199,7 +199,7 @@ def scenes_task(
          url='https://scikit-learn.org/stable/datasets/toy_dataset.html',
          task=scenes_task, arch='wb_tost_scenes_patch4_64')
 def scenes_dls(
-    bs:int=64,       # training batch size
+    bs:int=64,       # training batch size, of one process
     seed:int|None=None, # of the order of the batches; None: drawn from Python's generator
     device=None,     # a torch device or its name; None: the GPU if there is one
     val_bs:int|None=None, # batch size of validation and test, `4*bs` unless given

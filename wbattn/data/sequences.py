@@ -9,7 +9,7 @@ __all__ = []
 import hashlib, statistics
 import numpy as np, pandas as pd, torch
 from functools import partial
-from itertools import chain, count, islice
+from itertools import count, islice
 from pathlib import Path
 from PIL import Image, ImageDraw
 from torch.nn.utils.rnn import pad_sequence
@@ -83,7 +83,7 @@ def sequence_dls(
     documents=1, # sequences to a label, in turn
     symbols=257, # ids there are, padding counted; 257: bytes
     drawn={},    # what else tells the data from others of this name
-    bs:int=32,   # training batch size
+    bs:int=32,   # training batch size, of one process
     val_bs:int|None=None, # batch size of the other parts, `2*bs` unless given
     seed:int|None=None, # of the order of training batches; None: drawn from Python's generator
     device=None, # a torch device or its name; None: the GPU if there is one
@@ -114,13 +114,23 @@ _of_the_data = ['name', 'parts', 'vocab', 'max_len', 'documents', 'symbols', 'dr
 sequence_options = delegates(sequence_dls, but=_of_the_data)
 
 # %% ../../nbs/48_sequences.ipynb #48ccut02
+def _labelled_stream(draw):
+    "All sequences with their labels, piece after piece"
+    for number in count():
+        sequences, labels, *_ = draw(number)
+        yield from zip(sequences, labels)
+
 def draw_parts(
     draw,  # number of a piece → sequences, labels
     *sizes # of training, validation and test
 )->dict:   # name of the part → sequences, labels
     "Consecutive parts of a stream of sequences."
-    stream = chain.from_iterable(zip(*draw(number)[:2]) for number in count())
-    return {k: tuple(zip(*islice(stream, n))) for k, n in zip(('train', 'valid', 'test'), sizes)}
+    stream = _labelled_stream(draw)
+    parts = {}
+    for name, size in zip(('train', 'valid', 'test'), sizes):
+        sequences, labels = zip(*islice(stream, size))
+        parts[name] = sequences, labels
+    return parts
 
 def _check_sizes(sizes, data_seed):
     "Parts of one sequence at least, and a seed that numpy takes"
@@ -172,13 +182,14 @@ def read_pairs(
         for i, line in enumerate(f, 1):
             columns = line.rstrip(b'\n').split(b'\t')
             if len(columns) != 5 or columns[0] not in (b'0', b'1', b'0.0', b'1.0'):
-                raise UserError(f"line {i} of {str(path)!r} is {line[:40]!r}; expected 0 or 1, two numbers and two texts, with tabs between")
+                raise UserError(f"line {i} of {str(path)!r} is {line[:40]!r}; "
+                                "expected 0 or 1, two numbers and two texts, with tabs between")
             labels.append(int(float(columns[0])))
             rows += byte_rows(columns[3:])
     return rows, np.array(labels)
 
-@dataset('aan', 'Pairs of papers (AAN), byte by byte', '147,086 + 18,090 → 17,437', 2, 4000, format='lines with tabs',
-         url='https://github.com/google-research/long-range-arena', arch='wb_lra_retrieval')
+@dataset('aan', 'Pairs of papers (AAN), byte by byte', '147,086 + 18,090 → 17,437', 2, 4000,
+         format='lines with tabs', url='https://github.com/google-research/long-range-arena', arch='wb_lra_retrieval')
 @sequence_options
 def aan_dls(
     data_dir:Path='data', # folder that holds new_aan_pairs.train.tsv, .eval.tsv and .test.tsv
@@ -311,19 +322,24 @@ def _fits(path, taken, size):
     others = np.abs(path[:, :, None] - taken[:, None]).min((1, 2), initial=np.inf)
     return ~_near_border(path, 1.5, size).any(1) & (others > 2) & (own > STEP)
 
+def _add_path(rng, paths, dashes, size):
+    "One path more in each picture; a picture in which none of 40 fits is left out"
+    new = np.zeros((2, paths.shape[1], dashes), complex)
+    missing = np.arange(paths.shape[1])      # pictures that lack it
+    for _ in range(40):
+        path = _walk(rng, len(missing), dashes, size)
+        fits = _fits(path[0], paths[0, missing], size)
+        new[:, missing[fits]] = path[:, fits]
+        missing = missing[~fits]
+    longer = np.concatenate([paths, new], axis=2)
+    return np.delete(longer, missing, axis=1)
+
 def _draw_paths(rng, n, size=32, length=14, distractors=5):
     "Two long paths, then the short ones, of at most n pictures: middles and directions of dashes `2 n all`"
     short = max(3, length//3)
     paths = np.zeros((2, n, 0), complex)
-    for dashes in [length]*2 + [short]*distractors:
-        new = np.zeros((2, paths.shape[1], dashes), complex)
-        missing = np.arange(paths.shape[1])
-        for _ in range(40):
-            path = _walk(rng, len(missing), dashes, size)
-            good = _fits(path[0], paths[0, missing], size)
-            new[:, missing[good]] = path[:, good]
-            missing = missing[~good]
-        paths = np.delete(np.concatenate([paths, new], 2), missing, 1)
+    for _ in range(2): paths = _add_path(rng, paths, length, size)
+    for _ in range(distractors): paths = _add_path(rng, paths, short, size)
     return paths
 
 # %% ../../nbs/48_sequences.ipynb #48ccirc2
@@ -367,8 +383,8 @@ def draw_pictures(
     spots, joined = _place_circles(rng, paths, length)
     kept = _matched(rng, np.abs(np.diff(spots))[:, 0], joined)
     if len(kept) < 20:
-        raise UserError(f"{size=}, {length=}, {distractors=}: {len(kept)} of 4000 pictures have room for all paths; "
-                        "expected larger pictures, or shorter or fewer paths")
+        raise UserError(f"{size=}, {length=}, {distractors=}: {len(kept)} of 4000 pictures have room "
+                        "for all paths; expected larger pictures, or shorter or fewer paths")
     pictures = np.stack([_paint(paths[:, i], spots[i], size) for i in kept])
     return pictures, joined[kept], paths[0, kept], spots[kept]
 

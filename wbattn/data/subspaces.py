@@ -177,7 +177,7 @@ def subspaces_dls(
     n_valid=2_000,  # to validate on
     n_test=2_000,   # to test on
     data_seed=0,    # of the last two parts; part of the data's definition, not of a run
-    bs=32,          # training batch size
+    bs=32,          # training batch size, of one process
     val_bs=None,    # batch size of the other parts, `2*bs` unless given
     seed=None,      # of the training sets; None: drawn from Python's generator
     device=None,    # a torch device or its name; None: the GPU if there is one

@@ -70,7 +70,7 @@ def first_batch(
 def target_kind(
     y # targets of a batch
 )->str:
-    "What the targets of pictures are: 'classes', 'labels', 'numbers' or 'masks'; anything else raises an error."
+    "What the targets of pictures are: 'classes', 'labels', 'numbers' or 'masks'; an error for others."
     whole = isinstance(y, Tensor) and not y.is_floating_point() and not y.is_complex()
     if isinstance(y, TensorMultiCategory): return 'labels'
     if whole and y.ndim == 1: return 'classes'

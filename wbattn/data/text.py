@@ -274,7 +274,7 @@ def text_loaders(
 def text_dls(
     source:Path|list='python', # 'python', 'glosses', a path, several, or a folder with train.bin and val.bin
     block_size:int=256, # tokens that a model sees at once
-    bs:int=32,       # blocks in a training batch
+    bs:int=32,       # blocks in a training batch of one process
     val_bs:int|None=None, # blocks in a validation batch, `2*bs` unless given
     vocab=None,      # 'bytes', 'gpt2' or a vocabulary; None: meta.pkl's or gpt2 for train.bin, else bytes
     valid:float=0.1, # share of the documents that validates, in (0, 1); files of tokens come in two parts
@@ -288,9 +288,10 @@ def text_dls(
     vocab = _source_vocab(source, vocab)
     parts = _splits(source, vocab, valid)
     train, held = parts
-    sets = [TextBlocks(train.tokens, vocab, block_size, moves=True), TextBlocks(held.tokens, vocab, block_size)]
+    train_blocks = TextBlocks(train.tokens, vocab, block_size, moves=True)
+    held_blocks = TextBlocks(held.tokens, vocab, block_size)
     name = source if source in list(CORPORA) else 'text'
-    return text_loaders(name, parts, sets, vocab, block_size, per_epoch,
+    return text_loaders(name, parts, [train_blocks, held_blocks], vocab, block_size, per_epoch,
                         bs=bs, val_bs=val_bs, seed=seed, device=device)
 
 # %% ../../nbs/47_text.ipynb #4201415a
@@ -338,7 +339,7 @@ def published_dls(
     names,            # of its files, with `{}` for the part
     data_dir:Path,    # folder that holds them
     block_size:int=256, # tokens that a model sees at once
-    bs:int=32,        # blocks in a training batch
+    bs:int=32,        # blocks in a training batch of one process
     val_bs:int|None=None, # blocks in a batch of the other parts, `2*bs` unless given
     vocab='bytes',    # 'bytes', 'gpt2' or a vocabulary
     per_epoch:int|None=None, # blocks in an epoch of training; None: all
@@ -444,7 +445,7 @@ _lambada_files = dict(valid=['lambada_development_plain_text.txt'],
 def lambada_dls(
     data_dir:Path='data/lambada', # folder that holds the files
     block_size:int=512, # tokens that a model sees at once
-    bs:int=32,        # blocks in a training batch
+    bs:int=32,        # blocks in a training batch of one process
     val_bs:int|None=None, # passages in a batch, `2*bs` unless given
     vocab='bytes',    # 'bytes', 'gpt2' or a vocabulary
     per_epoch:int|None=None, # blocks in an epoch of training; None: all

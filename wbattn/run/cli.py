@@ -194,9 +194,8 @@ def with_checked_options(
     return run
 
 # %% ../../nbs/73_cli.ipynb #819ec9a5
-@with_checked_options
 def train_run(
-    data:str=None,       # digits, scenes, cifar10, imagenet, folder, folder_masks, python, … (default: digits)
+    data:str=None,       # digits, scenes, cifar10, imagenet, folder, python, … (default: digits)
     arch:str=None,       # name in timm's registry (default: the data set's, or that of the weights)
     finetune:str=None,   # weights to start from: run directory, checkpoint, packaged model, published file
     epochs:int=None,     # passes over the training part (default: the recipe's; digits: 40)
@@ -242,10 +241,10 @@ wbattn_train = command(train_run, 'wbattn_train', examples="""  wbattn_train
 def evaluate_run(
     checkpoint:str,      # run directory, checkpoint, packaged model, or file published for ToST, CRATE, XCiT
     part:str='valid',    # valid or test; the same where papers validate on the test part
-    cfg:dict=None,       # how pictures are prepared: "crop_pct=0.9 interpolation=bicubic" (default: the weights')
+    cfg:dict=None,       # how pictures are prepared, such as crop_pct=0.9 (default: the weights')
     amp:str='auto',      # precision: bf16, fp16, none, or auto: bf16 on a GPU, none on a CPU
     merge:dict=None,     # merge tokens: r=8, correction=prop, tau=0.9, plan=window, … of TokenMerger
-    ablate:str=None,     # without attention, too: total (all blocks), blocks, heads, halves (of ECA), attn (all)
+    ablate:str=None,     # without attention: total (all blocks), blocks, heads, halves (of ECA), attn (all)
     out:str=None,        # directory for numbers and figures; '': none (default: that of the checkpoint)
     arch:str=None,       # name in timm's registry, needed for published files (default: the weights')
     model_kwargs:dict=None, # of the model, such as "num_heads=6 img_size=384" (default: those of the weights)
@@ -295,10 +294,10 @@ def predict_images(
     out:str='maps',      # directory for a PNG of each picture: memberships, or the mask; '': none
     arch:str=None,       # name in timm's registry, needed for published files (default: the weights')
     model_kwargs:dict=None, # of the model, such as "num_heads=6 img_size=384" (default: those of the weights)
-    cfg:dict=None,       # how pictures are prepared: "crop_pct=0.9 interpolation=bicubic" (default: the weights')
+    cfg:dict=None,       # how pictures are prepared, such as crop_pct=0.9 (default: the weights')
     device:str=None,     # cpu, cuda, cuda:1, mps (default: a GPU if there is one, else cpu)
     import_:list=None,   # Python files or modules that add operators, data sets, recipes …; may be repeated
-)->list:                 # for each image its file, the likeliest classes, their probabilities (of masks: shares)
+)->list:                 # of each image: file, likeliest classes, their probabilities (of masks: shares)
     "Classify pictures and draw which patches belong to which head."
     from wbattn.run.config import import_files
     from wbattn.run.predict import predict_pictures
@@ -312,7 +311,8 @@ def _print_answers(rows):
         classes = ', '.join(f'{name} {100*p:.1f} %' for name, p in row['classes'])
         print(f"{row['image']}: {classes}")
 
-wbattn_predict = command(predict_images, 'wbattn_predict', _print_answers, """  wbattn_predict runs/mine photo.jpg
+wbattn_predict = command(predict_images, 'wbattn_predict', _print_answers, """\
+  wbattn_predict runs/mine photo.jpg
   wbattn_predict runs/mine holiday/ more/*.png --out maps --top-k 3
 """)
 
@@ -324,7 +324,7 @@ def explain_run(
     out:str=None,        # file to write, .html (default: explain-<image>.html beside the weights)
     arch:str=None,       # name in timm's registry, needed for published files (default: the weights')
     model_kwargs:dict=None, # of the model, such as "num_heads=6 img_size=384" (default: those of the weights)
-    cfg:dict=None,       # how pictures are prepared: "crop_pct=0.9 interpolation=bicubic" (default: the weights')
+    cfg:dict=None,       # how pictures are prepared, such as crop_pct=0.9 (default: the weights')
     merge:dict=None,     # merge tokens: r=8, correction=prop, tau=0.9, plan=window, … of TokenMerger
     device:str=None,     # cpu, cuda, cuda:1, mps (default: a GPU if there is one, else cpu)
     import_:list=None,   # Python files or modules that add operators, data sets, recipes …; may be repeated

@@ -63,7 +63,7 @@ class RunConfig:
     arch:str=None
     finetune:str=None
     epochs:int=None
-    bs:int=None
+    bs:int=None      # images per step of the optimiser, over all processes
     lr:float=None
     recipe:dict=None
     model_kwargs:dict=None

@@ -39,7 +39,7 @@ from .runs import check_data, optional_figure, save_figure
 from .scores import part_record, predictions, scores
 from ..train.callbacks import amp_mode
 from ..train.checkpoint import atomic_write, check_writable, versions, write_json
-from ..train.learner import check_model, task_of
+from ..train.learner import check_model, model_properties, task_of
 
 # %% ../../nbs/71_predict.ipynb #6a1640f2
 def image_files(
@@ -93,6 +93,7 @@ def part_index(
     part,            # 'valid' or 'test'
 )->int:
     "Which loader holds a part of the data."
+    require(part in ('valid', 'test'), 'part', part, "'valid' or 'test'")
     last = len(dls.loaders) - 1
     if part == 'test' and last == 1 and 'test' not in dls.parts:
         raise UserError(f"part='test'; {dls.name} has none, expected 'valid'")
@@ -151,9 +152,7 @@ def check_data_fit(
     arch = model.pretrained_cfg['architecture']
     reads = data_kind(arch)
     if reads != task.kind: raise UserError(f"{arch} reads {reads}, not {task.kind}")
-    def property_of_model(name, default):
-        return default if name == 'img_size' else getattr(model, name, default) # it takes any size by now
-    check_model(task, property_of_model)
+    check_model(task, model_properties(model, task))
     check_names(model, task)
 
 def evaluation_name(

@@ -186,32 +186,14 @@ def _options_to_keep(config):
     return given
 
 # %% ../../nbs/70_runs.ipynb #4f7a32ab
-def new_run(
-    config:RunConfig, # options
+def start_from(
+    run:RunState, # as its options and the data decide
+    pretrained,   # a model that was trained, see read_pretrained
 )->RunState:
-    "A run that begins."
-    check_once(config)
-    require(config.out != '', 'out', config.out, "a directory")
-    given = _options_to_keep(config)
-    data = config.data or 'digits'
-    pretrained = None
-    if config.finetune: pretrained = read_pretrained(config.finetune, config.arch, config.model_kwargs)
-    arch = _decide_arch(config, data, pretrained)
-    recipe = _decide_recipe(config, data, arch)
-    model_kwargs = {}
-    weights = None
-    name = f'{data}-{arch}'
-    if pretrained is not None:
-        weights = pretrained.state_dict()
-        model_kwargs = build_args(pretrained) | recipe.model
-        for decided_by_data in ('num_classes', 'img_size'): model_kwargs.pop(decided_by_data, None)
-        name += '-finetune'
-    seed = config.seed or 0
-    loading = explicit_options(config, LOADING)
-    if 'data_dir' in given: loading['data_dir'] = given['data_dir']
-    return RunState(
-        config=config, data=data, arch=arch, recipe=recipe, model_kwargs=model_kwargs, loading=loading,
-        given=given, seed=seed, out=Path(config.out or f'runs/{name}-seed{seed}'), weights=weights)
+    "The run that begins with its weights, and has its arguments where the recipe has none."
+    model_kwargs = build_args(pretrained) | run.recipe.model
+    for decided_by_data in ('num_classes', 'img_size'): model_kwargs.pop(decided_by_data, None)
+    return replace(run, weights=pretrained.state_dict(), model_kwargs=model_kwargs)
 
 # %% ../../nbs/70_runs.ipynb #38cafd0e
 def check_resumed_imports(
@@ -268,21 +250,43 @@ def resumed_run(
         weights=None, checkpoint=checkpoint, epochs_done=checkpoint['epoch'])
 
 # %% ../../nbs/70_runs.ipynb #1dc355d7
+def check_plan(
+    run:RunState, # as it was planned
+):
+    "An error unless it may use its directory, and the images of a step can be shared out."
+    if not run.config.resume: check_run_dir(run.out, run.config.overwrite)   # in all processes: one alone
+    check_writable(run.out)                                                  # would wait for the others
+    bs = run.recipe.bs
+    parts = run.recipe.grad_accum_steps
+    processes = max(1, num_distrib())
+    if bs % (processes*parts) == 0: return
+    raise UserError(f"bs={bs} can't be shared by {processes} processes in {parts} parts")
+
 def plan_run(
     config:RunConfig, # options
 )->RunState:
     "Check all options of a run, and decide what they leave open; nothing is built or written."
     if config.overwrite and config.resume: raise UserError("overwrite and resume exclude each other")
     check_processes()
-    run = new_run(config)
+    check_once(config)
+    require(config.out != '', 'out', config.out, "a directory")
+    given = _options_to_keep(config)
+    data = config.data or 'digits'
+    pretrained = None
+    if config.finetune: pretrained = read_pretrained(config.finetune, config.arch, config.model_kwargs)
+    arch = _decide_arch(config, data, pretrained)
+    recipe = _decide_recipe(config, data, arch)
+    seed = config.seed or 0
+    name = f'{data}-{arch}-finetune' if config.finetune else f'{data}-{arch}'
+    loading = explicit_options(config, LOADING)
+    if 'data_dir' in given: loading['data_dir'] = given['data_dir']
+    run = RunState(
+        config=config, data=data, arch=arch, recipe=recipe, model_kwargs={}, loading=loading, given=given,
+        seed=seed, out=Path(config.out or f'runs/{name}-seed{seed}'))
+    if pretrained is not None: run = start_from(run, pretrained)
     if config.resume: run = resumed_run(run)
-    else: check_run_dir(run.out, config.overwrite) # in all processes: one alone would wait for the others
-    check_writable(run.out)
-    bs = run.recipe.bs
-    parts = run.recipe.grad_accum_steps
-    processes = max(1, num_distrib())
-    if bs % (processes*parts) == 0: return run
-    raise UserError(f"bs={bs} can't be shared by {processes} processes in {parts} parts")
+    check_plan(run)
+    return run
 
 # %% ../../nbs/70_runs.ipynb #74f1ng3r
 def check_data(
@@ -323,8 +327,8 @@ def build_run(
         make_model(run.arch, task, recipe.model | run.model_kwargs)
     set_seed(run.seed)
     processes = max(1, num_distrib())
-    bs = recipe.bs // processes // recipe.grad_accum_steps
-    dls = get_dls(run.data, bs=bs, seed=run.seed, device=device, **data_args)
+    loader_bs = recipe.bs // processes // recipe.grad_accum_steps    # images that a process loads at once
+    dls = get_dls(run.data, bs=loader_bs, seed=run.seed, device=device, **data_args)
     if run.checkpoint: check_data(run.checkpoint['info'].get('fingerprint'), task_of(dls))
     learn = wb_learner(dls, run.arch, recipe, cbs=run.config.cbs, weights=run.weights, **run.model_kwargs)
     learn.threads = run.config.threads or recipe.threads or default_threads(learn.model)

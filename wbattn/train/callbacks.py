@@ -431,7 +431,6 @@ OPTIONS = dict( # field of a recipe → a callback of its value, unless that is 
 def recipe_cbs(
     recipe:Recipe,   # what it asks for
     num_classes:int, # of the data
-    bs:int,          # images that a process loads at once
     device,          # where the model will be
 )->list:
     "The callbacks that a recipe asks for."
@@ -440,7 +439,9 @@ def recipe_cbs(
         value = getattr(recipe, name)
         if value: cbs.append(make(value))
     if recipe.mixup or recipe.cutmix: cbs.append(Mix(recipe, num_classes))
-    if recipe.grad_accum_steps > 1: cbs.append(Accumulate(bs*recipe.grad_accum_steps))
+    if recipe.grad_accum_steps > 1:
+        images_of_process = recipe.bs//max(1, num_distrib())    # in a step
+        cbs.append(Accumulate(images_of_process))
     if recipe.model_ema_decay:
         cbs.append(EMA(recipe.model_ema_decay, recipe.model_ema_warmup, recipe.ema_final))
     amp = amp_mode(recipe.amp, device)

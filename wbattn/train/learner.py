@@ -55,7 +55,7 @@ class WBLearner(Learner):
 
     def _do_epochs(self):
         starts_in_the_middle = self.first_epoch > 0 and hasattr(self, 'progress')
-        if starts_in_the_middle: self.progress.mbar.update(0)
+        if starts_in_the_middle: self.progress.mbar.update(0)    # a bar starts at 0 only
         for self.epoch in range(self.first_epoch, self.n_epoch):
             self._with_events(self._do_epoch, 'epoch', CancelEpochException)
 
@@ -99,18 +99,18 @@ def _with_events(self:WBLearner, f, event_type, ex, final=lambda: None):
 @contextmanager
 def _undone(learn):
     "Put back weights, optimiser and averages at the end."
-    weights = {k: v.clone() for k, v in learn.model.state_dict().items()}
-    opt = learn.opt and copy.deepcopy(learn.opt.state_dict())
-    ema = vars(learn.ema).copy() if hasattr(learn, 'ema') else None
+    weights = {name: weight.clone() for name, weight in learn.model.state_dict().items()}
+    opt_state = None if learn.opt is None else copy.deepcopy(learn.opt.state_dict())
+    ema_state = vars(learn.ema).copy() if hasattr(learn, 'ema') else None
     try: yield
     finally:
         learn.model.load_state_dict(weights)
         learn.model.zero_grad()
-        if opt: learn.opt.load_state_dict(opt)
-        else: learn.opt = None
-        if ema:
+        if opt_state is None: learn.opt = None
+        else: learn.opt.load_state_dict(opt_state)
+        if ema_state is not None:
             vars(learn.ema).clear()
-            vars(learn.ema).update(ema)
+            vars(learn.ema).update(ema_state)
 
 @patch
 @delegates(Learner.lr_find)
@@ -121,9 +121,9 @@ def lr_find(self:WBLearner,
     with _undone(self):
         try: return Learner.lr_find(self, **kwargs)
         except (IndexError, RuntimeError) as e: # a suggestion from next to no losses
-            count = sum(map(math.isfinite, self.recorder.losses))
-            if count > 16: raise
-            raise ValueError(f"the loss was finite for {count} steps, too few to suggest a rate; choose a "
+            finite = sum(map(math.isfinite, self.recorder.losses))
+            if finite > 16: raise                       # enough for a suggestion: another error
+            raise ValueError(f"the loss was finite for {finite} steps, too few to suggest a rate; choose a "
                              "smaller start_lr or end_lr, or suggest_funcs=None") from e
 
 # %% ../../nbs/56_learner.ipynb #c6870aff
@@ -148,14 +148,14 @@ def export(self:WBLearner,
     "Write the Learner without data and optimiser, for `load_learner`; it keeps its own."
     dls = self.dls
     opt = self.opt
-    before = copyreg.dispatch_table.get(Function)
-    copyreg.pickle(Function, _by_methods)
+    reduce_before = copyreg.dispatch_table.get(Function)
+    copyreg.pickle(Function, _by_methods)               # for the time of the export
     try: Learner.export(self, fname, **kwargs)
     finally:
         self.dls = dls
         self.opt = opt
         copyreg.dispatch_table.pop(Function)
-        if before: copyreg.pickle(Function, before)
+        if reduce_before is not None: copyreg.pickle(Function, reduce_before)
 
 @patch
 def to_fp16(self:WBLearner,
@@ -194,14 +194,14 @@ def load_weights(
     foreign = [name for name, weight in state.items() if not isinstance(weight, Tensor)]
     if foreign: raise ValueError(f"weights of another model; no tensors: {foreign[:8]}")
     body = getattr(model, 'body', model)
-    own = model.state_dict()
+    own_state = model.state_dict()
     if hasattr(body, 'pos_embed'): state = fit_positions(state, body)
-    of_classifier = body is not model and 'head.classes' not in state
-    if of_classifier:
+    is_of_classifier = body is not model and 'head.classes' not in state
+    if is_of_classifier:                                # its head has no place in a segmenter
         in_body = {f'body.{name}': weight for name, weight in state.items()}
-        state = {name: weight for name, weight in in_body.items() if name in own}
+        state = {name: weight for name, weight in in_body.items() if name in own_state}
     head = getattr(model, 'pretrained_cfg', {}).get('classifier', 'head')
-    own_head = _shapes(own, f'{head}.')
+    own_head = _shapes(own_state, f'{head}.')
     given_head = _shapes(state, f'{head}.')
     unmatched = set() if given_head == own_head else given_head.keys() | own_head.keys()
     check_weights(state, model, "weights of another model", unmatched)
@@ -211,14 +211,22 @@ def load_weights(
 # %% ../../nbs/56_learner.ipynb #1d40c938
 def check_model(
     task:Task, # of the data
-    have,      # function of a name and a default: what the model has
+    has:dict,  # name → what the model has; where it says nothing, it takes what the data say
 ):
     "A `ValueError` unless a model takes what the data say: classes, channels, size, symbols."
     for name, wanted in task.model_args.items():
-        had = have(name, wanted)
-        if name == 'img_size': had = to_2tuple(had)
-        if name == 'block_size' and not 0 < had <= wanted: continue       # a longer context is right
-        if had != wanted: raise ValueError(f"{name}={had} in the model, but the data have {wanted}")
+        found = has.get(name, wanted)
+        if name == 'img_size': found = to_2tuple(found)
+        if name == 'block_size' and not 0 < found <= wanted: continue       # a longer context is right
+        if found != wanted: raise ValueError(f"{name}={found} in the model, but the data have {wanted}")
+
+def model_properties(
+    model:nn.Module, # made already
+    task:Task,       # of the data
+)->dict:             # for `check_model`
+    "What a model has of that which the data say, but for the size of pictures, which it may be free in."
+    names = [name for name in task.model_args if name != 'img_size']
+    return {name: getattr(model, name) for name in names if hasattr(model, name)}
 
 # %% ../../nbs/56_learner.ipynb #7fe61f76
 @contextmanager
@@ -259,14 +267,15 @@ def argument_error(
 )->str:
     "What is wrong with its arguments, without the names of Python's methods."
     unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
-    return f"it takes no argument {unknown[1]!r}" if unknown else str(error) or type(error).__name__
+    if unknown: return f"it takes no argument {unknown[1]!r}"
+    return str(error) or type(error).__name__
 
 def make_model(
     name:str,     # in timm's registry
     task:Task,    # of the data
     kwargs:dict,  # of the model; what the data say is added
     weights:dict=None, # see load_weights
-    bs:int=1,     # pictures that are trained on at once
+    loader_bs:int=1, # pictures that a process loads at once, to train on
     device='cpu', # where that will be
 )->nn.Module:
     "A model that fits the data, or a `ValueError`."
@@ -275,17 +284,18 @@ def make_model(
         name = 'wb_segmenter'
     reads = data_kind(name)
     if reads != task.kind: raise ValueError(f"{name} reads {reads}, not {task.kind}")
-    check_model(task, kwargs.get)
-    ours = name.startswith('wb_')
-    takes_size = ours or get_pretrained_cfg_value(name, 'fixed_input_size')
-    kwargs = {k: v for k, v in task.model_args.items() if k != 'img_size' or takes_size} | kwargs
+    check_model(task, kwargs)
+    is_ours = name.startswith('wb_')
+    options = task.model_args | kwargs
+    takes_size = is_ours or get_pretrained_cfg_value(name, 'fixed_input_size')
+    if not takes_size and 'img_size' not in kwargs: options.pop('img_size', None)
     try:
-        check_fits(name, bs, device, **kwargs)
-        model = create(name, **kwargs)
+        check_fits(name, loader_bs, device, **options)
+        model = create(name, **options)
     except UserError: raise
     except (TypeError, ValueError, AssertionError) as e: # what timm and PyTorch say of an argument
         raise ValueError(f"{name}: {argument_error(e)}") from e
-    if not ours: check_forward(model, task, name)
+    if not is_ours: check_forward(model, task, name)
     if weights is not None: load_weights(model, weights)
     return model
 
@@ -308,14 +318,9 @@ def _loss_of_block(dls, recipe, task, loss_func):
     return loss
 
 # %% ../../nbs/56_learner.ipynb #ce93f4ec
-def _batch_size(dls):
+def _loader_bs(dls):
     "Images that a process loads at once; None where the loader doesn't say."
     return getattr(dls.train, 'bs', None) or getattr(dls.train, 'batch_size', None) # fastai's, PyTorch's
-
-def _step_size(dls, recipe):
-    "Images per step of the optimiser, over all processes and parts."
-    bs = _batch_size(dls)
-    return bs*recipe.grad_accum_steps*max(1, num_distrib()) if bs else recipe.bs
 
 def _log_in_lines(learn):
     "Lines in place of a progress bar where none can be shown; none of both in further processes."
@@ -332,8 +337,8 @@ def _distribute(learn, device):
     own_buffers = DistributedDataParallelKwargs(broadcast_buffers=False)  # alike before each validation
     learn.add_cb(Distributed(is_cuda, cpu=not is_cuda, mixed_precision='no', kwargs_handlers=[own_buffers]))
 
-def _learner(dls, model, recipe, task, loss_func, metrics, **kwargs):
-    "With all that a recipe asks for."
+def _make_learner(dls, model, recipe, task, loss_func, metrics, **kwargs):
+    "A Learner with the callbacks that a recipe asks for"
     device = torch.device(getattr(dls, 'device', default_device()) or 'cpu')
     exact = exact_metrics(metrics, averaged=bool(recipe.model_ema_decay))
     learn = WBLearner(dls, model, loss_func=loss_func, lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms,
@@ -342,13 +347,14 @@ def _learner(dls, model, recipe, task, loss_func, metrics, **kwargs):
     learn.recorder.loss = SampleLoss()
     _log_in_lines(learn)
     _distribute(learn, device)
-    bs = _step_size(dls, recipe)//max(1, num_distrib())//recipe.grad_accum_steps
-    return learn.add_cbs(recipe_cbs(recipe, task.model_args.get('num_classes'), bs, device))
+    return learn.add_cbs(recipe_cbs(recipe, task.model_args.get('num_classes'), device))
 
 # %% ../../nbs/56_learner.ipynb #3d7fd39c
-def _changed(recipe, dls, lr, wd, moms):
-    "The recipe with the loaders' batch size, and with what the call says."
-    changes = dict(bs=_step_size(dls, recipe))
+def _recipe_of_call(recipe, dls, lr, wd, moms):
+    "The recipe with what the call says, and with as many images a step as the loaders give"
+    changes = {}
+    loader_bs = _loader_bs(dls)
+    if loader_bs: changes['bs'] = loader_bs*recipe.grad_accum_steps*max(1, num_distrib())
     if lr is not None: changes |= dict(lr=lr, lr_base_size=0)
     if wd is not None: changes['wd'] = wd
     if moms is not None: changes['moms'] = moms
@@ -359,10 +365,7 @@ def _given_model(model, task, name, weights, model_kwargs):
     if model_kwargs:
         raise ValueError(f"{', '.join(model_kwargs)}: arguments for a model that is made already; "
                          "pass its name, or make it with them")
-    def have(attribute, wanted):
-        "Its size isn't asked for: `check_forward` tries it"
-        return wanted if attribute == 'img_size' else getattr(model, attribute, wanted)
-    check_model(task, have)
+    check_model(task, model_properties(model, task))
     if 'img_size' in task.model_args: check_forward(model, task, name)
     if weights is not None: load_weights(model, weights)
     return model
@@ -389,19 +392,22 @@ def wb_learner(
     "A fastai Learner for a model of the zoo, as the recipe says."
     is_name = isinstance(arch, str)
     name = arch if is_name else type(arch).__name__
-    task = task_of(dls, model_kwargs.get('num_classes', getattr(arch, 'num_classes', None)))
-    recipe = _changed(recipe or get_recipe(getattr(dls, 'name', None), name), dls, lr, wd, moms)
+    num_classes = model_kwargs.get('num_classes', getattr(arch, 'num_classes', None))
+    task = task_of(dls, num_classes)
+    if recipe is None: recipe = get_recipe(getattr(dls, 'name', None), name)
+    recipe = _recipe_of_call(recipe, dls, lr, wd, moms)
     check_choice(recipe.loss, LOSSES, "unknown loss")
     if task.targets == 'classes': loss_func = loss_func or _loss_of(recipe, task)
     else: loss_func = _loss_of_block(dls, recipe, task, loss_func)
     if metrics is None: metrics = [metric_of(metric, dls) for metric in task.metrics]
     if is_name:
         device = getattr(dls.train, 'device', None) or 'cpu'
-        model = make_model(arch, task, recipe.model | model_kwargs, weights, _batch_size(dls) or 1, device)
+        loader_bs = _loader_bs(dls) or 1
+        model = make_model(arch, task, recipe.model | model_kwargs, weights, loader_bs, device)
     else: model = _given_model(arch, task, name, weights, model_kwargs)
     of_optimizer = optimizer_args(recipe, opt_func, splitter)
-    learn = _learner(dls, model, recipe, task, loss_func, metrics, **of_optimizer,
-                     path=path, model_dir=model_dir, train_bn=train_bn)
+    learn = _make_learner(dls, model, recipe, task, loss_func, metrics, **of_optimizer,
+                          path=path, model_dir=model_dir, train_bn=train_bn)
     return learn.add_cbs(cbs)
 
 # %% ../../nbs/56_learner.ipynb #e02c0e55

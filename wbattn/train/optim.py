@@ -63,7 +63,7 @@ def param_lists(
 
 # %% ../../nbs/52_optim.ipynb #def05a52
 class GroupOptim(OptimWrapper):
-    "A torch optimiser for fastai; a group's `lr_scale` and `decay` multiply what is set for all of its level."
+    "A torch optimiser for fastai; a group's `lr_scale` and `decay` multiply what is set for its level."
     @property
     def _group_levels(self): return [group['level'] for group in self.opt.param_groups]
 

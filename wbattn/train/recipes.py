@@ -165,7 +165,8 @@ for _size, _bs in dict(tiny=2048, small=1024, medium=512, base=256, base_plus=25
 add_recipe('imagenet/wb_crate', "CRATE, section on ImageNet training", opt='lion', lr=2.4e-4, wd=0.5, bs=2048,
     epochs=150, sched='cosine', warmup_epochs=5, smoothing=0.1,
     data=dict(augment='pretrain', auto_augment='none', reprob=0., repeated_aug=1))
-add_recipe('imagenet/wb_crate', "CRATE's script", min_lr=0., data=dict(img_size=224, interpolation='bilinear'))
+add_recipe('imagenet/wb_crate', "CRATE's script", min_lr=0.,
+    data=dict(img_size=224, interpolation='bilinear'))
 add_recipe('imagenet/wb_crate', "Lion's defaults", opt_betas=(0.9, 0.99))
 add_recipe('imagenet/wb_crate', "DeiT's script; CRATE's starts at 1/20 of its rate", warmup_lr=1e-6)
 add_recipe('readme:imagenet/wb_crate', "CRATE's README, training command (wd 0.04 in older versions)",
@@ -205,10 +206,11 @@ add_recipe('scenes_masks folder_masks', "ours", epochs=8, bs=32, lr=3e-3, smooth
 add_recipe('scenes_masks', "ours", data=dict(n=8000, held=666, warp=0.15))
 
 # %% ../../nbs/51_recipes.ipynb #377bb194
-add_recipe('openwebtext python glosses text wikitext2 wikitext103 ptb lambada', "nanoGPT's script, which ToST follows",
+_texts_in_bytes = 'python glosses text wikitext2 wikitext103 ptb lambada'
+add_recipe(f'openwebtext {_texts_in_bytes}', "nanoGPT's script, which ToST follows",
     opt='adamw', sched='cosine', opt_betas=(0.9, 0.95), opt_eps=1e-8, smoothing=0., clip_grad=1., wd=0.1)
-add_recipe('python glosses text wikitext2 wikitext103 ptb lambada', "ours", lr=3e-3, min_lr=3e-4, warmup_epochs=1,
-    bs=32, epochs=10, data=dict(block_size=256, per_epoch=3200))
+add_recipe(_texts_in_bytes, "ours", lr=3e-3, min_lr=3e-4, warmup_epochs=1, bs=32, epochs=10,
+    data=dict(block_size=256, per_epoch=3200))
 add_recipe('openwebtext', "ToST, appendix C.3", lr=6e-4, bs=480, epochs=600,
     data=dict(block_size=1024, per_epoch=480_000))
 add_recipe('openwebtext', "nanoGPT's script, which ToST follows", min_lr=6e-5, warmup_epochs=2, warmup_lr=0.,
