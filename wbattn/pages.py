@@ -36,11 +36,14 @@ _SHOW = ("const box = this.closest('.frames'), frames = box.querySelectorAll('.f
          "box.querySelector('output').textContent = this.ariaValueText = frames[this.value].dataset.says;")
 
 def _as_svg(figure, prefix):
-    "A figure as SVG; names inside begin with the prefix, since each belongs to one figure of the page"
+    "A figure as SVG, without what nobody sees; names inside begin with the prefix, since each belongs to one figure of the page"
+    from matplotlib import rc_context
     buffer = io.StringIO()
-    figure.savefig(buffer, format='svg')
+    with rc_context({'svg.fonttype': 'none', 'svg.hashsalt': 'wbattn'}):      # letters stay letters, names the same
+        figure.savefig(buffer, format='svg')
     svg = buffer.getvalue()
-    svg = svg[svg.index('<svg'):]
+    svg = re.sub(r'(?s)<metadata>.*?</metadata>|<!--.*?-->|\n *(?=\n)', '', svg[svg.index('<svg'):])
+    svg = re.sub(r'(\d\.\d\d)\d+', r'\1', svg)               # a hundredth of a point is enough
     return re.sub(r'(\bid="|url\(#|href="#)', rf'\g<1>{prefix}', svg)
 
 class Slider:
