@@ -106,7 +106,8 @@ def check_outputs(where, source, outputs):
         if m := machine.search(said): bad(where, f'a path of a machine: {said[max(0, m.start() - 20):m.end() + 30]!r}')
         if (m := re.match(r'\s*usage: (wbattn_\w+)', said)) and said.split() != help_of(m[1]).split(): bad(where, f'{m[1]} --help says something else today')
     if told.get('label', '').startswith('fig-') and not {'fig-cap', 'fig-alt'} <= told.keys(): bad(where, 'a figure without fig-cap and fig-alt')
-    if told.get('label', '').startswith('fig-') and not any('image/' in k for o in outputs for k in o.get('data', {})): bad(where, 'no stored figure: run the notebook')
+    pictured = any('image/' in k or '<svg' in text(v) for o in outputs for k, v in o.get('data', {}).items())     # or a slider's frames
+    if told.get('label', '').startswith('fig-') and not pictured: bad(where, 'no stored figure: run the notebook')
 
 @cache
 def help_of(command):

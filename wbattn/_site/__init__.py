@@ -108,7 +108,7 @@ def quiet_html(cell):
     for o in list(cell.get('outputs', [])):
         if 'text/html' not in o.get('data', {}): continue
         text = ''.join(o['data']['text/html'])
-        if '<script' in text: continue
+        if '<script' in text or '<svg' in text: continue
         text = re.sub(r'(?s)<style.*?</style>\s*', '', text).strip()
         if text: o['data'] = {'text/markdown': '```{=html}\n' + text + '\n```\n'}
         else: cell.outputs.remove(o)
@@ -129,10 +129,13 @@ def _on_page(svg, words):
 def inline_svg(cell):
     for o in cell.get('outputs', []):
         data = o.get('data', {})
-        if 'image/svg+xml' not in data: continue
-        words = re.search(r'(?m)^#\| fig-alt: *"?(.*?)"?$', cell.source)
-        svg = _on_page(''.join(data['image/svg+xml']), words[1] if words else '')
-        o['data'] = {'text/markdown': f'```{{=html}}\n{svg}\n```\n'}
+        said = re.search(r'(?m)^#\| fig-alt: *"?(.*?)"?$', cell.source)
+        words = said[1] if said else ''
+        html = ''.join(data.get('text/html', ''))
+        if 'image/svg+xml' in data: html = _on_page(''.join(data['image/svg+xml']), words)
+        elif '<svg' in html: html = re.sub(r'(?s)<svg.*?</svg>', lambda m: _on_page(m[0], words), html)   # frames of a slider
+        else: continue
+        o['data'] = {'text/markdown': f'```{{=html}}\n{html}\n```\n'}
 
 # a number stays on the line of its unit
 

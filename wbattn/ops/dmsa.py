@@ -139,38 +139,6 @@ def dmsa_update(
     w = split_heads(F.linear(x, qkv, qkv_bias), Pi.shape[1])
     return F.linear(join_heads(decoupled_attention(w, Pi, mask, sizes)), proj, proj_bias)
 
-# %% ../../nbs/20_dmsa.ipynb #71eeb41a
-def _living_heads(mask, n):
-    "Heads `b k` to compute in each sample of `n` tokens, those that are off among them last; None for all"
-    is_alive = mask != 0                                  # NaN is alive
-    num_heads = mask.shape[1]
-    most_alive = max([1, *is_alive.sum(1).tolist()])
-    pays = 5*most_alive*(n + 64) <= 4*num_heads*n
-    return is_alive.byte().topk(most_alive).indices if pays else None
-
-def _rows_of_heads(W, h, heads):
-    "The rows `b kp ...` of a map `hp ...` that belong to each sample's own heads `b k`"
-    by_head = W.unflatten(0, (h, -1))
-    return by_head.index_select(0, heads.flatten()).unflatten(0, heads.shape).flatten(1, 2)
-
-# %% ../../nbs/20_dmsa.ipynb #fed69671
-@fast(dmsa_update, 'cpu')
-def _update_of_living_heads(x, Pi, mask, qkv, proj, qkv_bias=None, proj_bias=None, sizes=None):
-    "`dmsa_update`, for each sample from its living heads alone."
-    if torch.compiler.is_compiling(): raise Unfit('which heads live is known when it runs')
-    if torch.is_autocast_enabled('cpu') or len({t.dtype for t in (x, qkv, proj)}) > 1:
-        raise Unfit('its precisions differ, or autocast is on')
-    heads = None if mask is None else _living_heads(mask, x.shape[1])
-    if heads is None: raise Unfit('all heads live, or nearly all')
-    num_heads = Pi.shape[1]
-    w = x @ _rows_of_heads(qkv, num_heads, heads).mT
-    if qkv_bias is not None: w = w + _rows_of_heads(qkv_bias, num_heads, heads).unsqueeze(1)
-    living_Pi = torch.take_along_dim(Pi, heads.unsqueeze(-1), 1)
-    living_mask = torch.where(mask == 0, 0., mask).gather(1, heads)     # no gradient turns a head on again
-    gathered = decoupled_attention(split_heads(w, heads.shape[1]), living_Pi, living_mask, sizes)
-    bias = x.new_zeros(()) if proj_bias is None else proj_bias
-    return torch.baddbmm(bias, join_heads(gathered), _rows_of_heads(proj.mT, num_heads, heads))
-
 # %% ../../nbs/20_dmsa.ipynb #9f0409c2
 _activations = {
     'soft_threshold': soft_threshold,
@@ -304,6 +272,38 @@ def objective(self:DMSA,
     if mask is None: return variational_rate(x, Pi, U)
     sparse_U = U * mask.to(x.dtype)[..., None, None]
     return torch.stack([variational_rate(*sample) for sample in zip(x, Pi, sparse_U)])
+
+# %% ../../nbs/20_dmsa.ipynb #71eeb41a
+def _living_heads(mask, n):
+    "Heads `b k` to compute in each sample of `n` tokens, those that are off among them last; None for all"
+    is_alive = mask != 0                                  # NaN is alive
+    num_heads = mask.shape[1]
+    most_alive = max([1, *is_alive.sum(1).tolist()])
+    pays = 5*most_alive*(n + 64) <= 4*num_heads*n
+    return is_alive.byte().topk(most_alive).indices if pays else None
+
+def _rows_of_heads(W, h, heads):
+    "The rows `b kp ...` of a map `hp ...` that belong to each sample's own heads `b k`"
+    by_head = W.unflatten(0, (h, -1))
+    return by_head.index_select(0, heads.flatten()).unflatten(0, heads.shape).flatten(1, 2)
+
+# %% ../../nbs/20_dmsa.ipynb #fed69671
+@fast(dmsa_update, 'cpu')
+def _update_of_living_heads(x, Pi, mask, qkv, proj, qkv_bias=None, proj_bias=None, sizes=None):
+    "`dmsa_update`, for each sample from its living heads alone."
+    if torch.compiler.is_compiling(): raise Unfit('which heads live is known when it runs')
+    if torch.is_autocast_enabled('cpu') or len({t.dtype for t in (x, qkv, proj)}) > 1:
+        raise Unfit('its precisions differ, or autocast is on')
+    heads = None if mask is None else _living_heads(mask, x.shape[1])
+    if heads is None: raise Unfit('all heads live, or nearly all')
+    num_heads = Pi.shape[1]
+    w = x @ _rows_of_heads(qkv, num_heads, heads).mT
+    if qkv_bias is not None: w = w + _rows_of_heads(qkv_bias, num_heads, heads).unsqueeze(1)
+    living_Pi = torch.take_along_dim(Pi, heads.unsqueeze(-1), 1)
+    living_mask = torch.where(mask == 0, 0., mask).gather(1, heads)     # no gradient turns a head on again
+    gathered = decoupled_attention(split_heads(w, heads.shape[1]), living_Pi, living_mask, sizes)
+    bias = x.new_zeros(()) if proj_bias is None else proj_bias
+    return torch.baddbmm(bias, join_heads(gathered), _rows_of_heads(proj.mT, num_heads, heads))
 
 # %% ../../nbs/20_dmsa.ipynb #f0aabd03
 @patch
