@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.autograd import Function
+from torch.library import custom_op
 from ..checks import (NOT_NEGATIVE, Rule, check_tensors, check_tokens, check_value, is_int,
                            refuse_mask, require, resolve_head_dim)
 from ..forms import Unfit
@@ -53,6 +54,14 @@ def _keep(key, rows):
         oldest = next(iter(_sketches))
         del _sketches[oldest]
 
+@custom_op('wbattn::sketch', mutates_args=())
+def _sketch_of_compiled(n:int, r:int, seed:int, like:Tensor)->Tensor:
+    "The first rows of Ω where `like` is; compiled code calls it, as its own int64 hashes differ on CUDA."
+    return cached_sketch(n, r, seed, like.device, like.dtype).clone()
+
+@_sketch_of_compiled.register_fake
+def _(n, r, seed, like): return like.new_empty(n, r)
+
 def cached_sketch(
     n:int,                           # rows (tokens), ≥ 0
     r:int,                           # columns, ≥ 1
@@ -61,6 +70,8 @@ def cached_sketch(
     dtype:torch.dtype=torch.float32, # type of the result
 )->Tensor:                           # Ω `n r`, a view: don't write to it
     "The same Ω as a sketch, drawn once per (r, seed, device, dtype) and grown in steps of 256 rows."
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        return _sketch_of_compiled(n, r, seed, torch.empty(0, device=device, dtype=dtype))
     key = (r, seed, device, dtype)
     rows = None
     if not torch.jit.is_tracing(): rows = _sketches.get(key)    # all traces have one graph: they draw Ω

@@ -339,7 +339,8 @@ def _distribute(learn, device):
 
 def _make_learner(dls, model, recipe, task, loss_func, metrics, **kwargs):
     "A Learner with the callbacks that a recipe asks for"
-    device = torch.device(getattr(dls, 'device', default_device()) or 'cpu')
+    device = dls.device if hasattr(dls, 'device') else default_device()
+    device = torch.device(device or 'cpu')
     exact = exact_metrics(metrics, averaged=bool(recipe.model_ema_decay))
     learn = WBLearner(dls, model, loss_func=loss_func, lr=recipe.peak_lr, wd=recipe.wd, moms=recipe.moms,
                       metrics=exact, cbs=[StopOnNonFinite(), Speed()], **kwargs)
