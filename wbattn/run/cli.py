@@ -48,7 +48,9 @@ class KeyValues(argparse.Action):
 # %% ../../nbs/73_cli.ipynb #59edabf3
 def _add_option(parser, param, comment):
     "Let a parser read a parameter of a function: by its kind, with its comment as the help."
-    name, kind, default = param.name, param.annotation, param.default
+    name = param.name
+    kind = param.annotation
+    default = param.default
     help = comment.replace('%', '%%')
     if default not in (inspect.Parameter.empty, None) and kind is not bool: help += f' (default: {default})'
     shared = dict(dest=name, help=help)

@@ -26,7 +26,7 @@ from ..models import list_models, save_model
 from ..models.zoo import build_args, is_model
 from .config import RunConfig, explicit_options, import_files
 from .pretrained import pick_device, read_pretrained
-from .scores import evaluate, evaluate_without_attention
+from .scores import evaluate, evaluate_without_attention, scores_in_words, without_in_words
 from ..train.callbacks import LOSSES
 from ..train.checkpoint import (CSVLog, Checkpoint, DelayedSignals, StopOnSignal, atomic_write, check_writable,
     load_checkpoint, read_json, read_log, versions, write_json)
@@ -455,30 +455,18 @@ def report_run(
     return read_json(run.out/'summary.json')
 
 # %% ../../nbs/70_runs.ipynb #e32349ac
-def _scores_in_words(scores):
-    "The scores of a part."
-    accuracy = f"{100*scores['accuracy']:.2f} %"
-    if 'miou' in scores: return f"mIoU {100*scores['miou']:.2f} %, accuracy of pixels {accuracy}"
-    return f"accuracy {accuracy} ({scores['right']:,} right)"
-
 def _result(summary):
     "The scores of each part; papers validate on the test part, as a rule."
-    names = ['validation', 'test']
-    if summary['parts'][1:2] == ['test']: names = ['test']
-    scored = [summary['valid'], summary['test']]
-    return ', '.join(f'{name} {_scores_in_words(scores)}' for name, scores in zip(names, scored) if scores)
+    if summary['parts'][1:2] == ['test']: scored = dict(test=summary['valid'])
+    else: scored = dict(validation=summary['valid'], test=summary['test'])
+    return ', '.join(f'{part} {scores_in_words(scores)}' for part, scores in scored.items() if scores is not None)
 
 def _result_without(summary):
     "What is left without attention, a line; empty for a model without attention."
-    scores = summary['test'] or summary['valid']
     without = summary['without_attention']
     if without is None: return ''
-    if 'miou' in without: left = f"mIoU {100*without['miou']:.2f} %"
-    elif 'bits' in without:
-        unit = 'byte' if without['bytes_per_token'] else 'token'
-        left = f"{without['bits']:.3f} bits a {unit}, with it {scores['bits']:.3f}"
-    else: left = f"{100*without['accuracy']:.2f} %"
-    return f"without its attention: {left}\n"
+    scores = summary['test'] or summary['valid']
+    return f"without its attention: {without_in_words(without, scores)}\n"
 
 # %% ../../nbs/70_runs.ipynb #e7b4fc44
 def train(

@@ -140,6 +140,25 @@ def evaluate(
     answers = shared_predictions(learn.model, learn.dls.loaders[ds_idx], amp)
     return scores(answers, part_record(learn.dls, ds_idx))
 
+# %% ../../nbs/69_scores.ipynb #69wrds01
+def scores_in_words(
+    scores:dict, # of a part
+)->str:
+    "Its accuracy, and of masks their mIoU."
+    accuracy = f"{100*scores['accuracy']:.2f} %"
+    if 'miou' in scores: return f"mIoU {100*scores['miou']:.2f} %, accuracy of pixels {accuracy}"
+    return f"accuracy {accuracy} ({scores['right']:,} right)"
+
+def without_in_words(
+    without:dict, # scores of a part without attention
+    scores:dict,  # of the same part, with it
+)->str:
+    "What is left without attention: mIoU of masks, bits of a text, accuracy of others."
+    if 'miou' in without: return f"mIoU {100*without['miou']:.2f} %"
+    if 'bits' not in without: return f"{100*without['accuracy']:.2f} %"
+    unit = 'byte' if without['bytes_per_token'] else 'token'
+    return f"{without['bits']:.3f} bits a {unit}, with it {scores['bits']:.3f}"
+
 # %% ../../nbs/69_scores.ipynb #74ab0002
 def evaluate_without_attention(
     learn:Learner, # a trained learner
