@@ -54,6 +54,7 @@ def _keep(key, rows):
         oldest = next(iter(_sketches))
         del _sketches[oldest]
 
+# %% ../../nbs/16_basis.ipynb #sk3tcac4
 @custom_op('wbattn::sketch', mutates_args=())
 def _sketch_of_compiled(n:int, r:int, seed:int, like:Tensor)->Tensor:
     "The first rows of Ω where `like` is; compiled code calls it, as its own int64 hashes differ on CUDA."
