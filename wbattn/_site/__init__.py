@@ -84,24 +84,36 @@ def _without_lead_in(source):
     return '\n\n'.join(rest)
 
 class drop_orphans(Processor):
+    "Headings with nothing below them go, and lead-ins of what isn't there."
     def begin(self):
-        kept, after, below = [], '', 1  # from the end: the text that follows (None: something else), level of the heading below
-        for c in reversed(self.nb.cells):
-            if c.cell_type == 'markdown':
-                if after is not None and not _goes_on.match(after): c.source = _without_lead_in(c.source)
-                text, heading = c.source.strip(), re.match(r'(#{2,6})\s+\S', c.source)
-                level = len(heading[1]) if heading else 0
-                if not text or level >= below > 0 and '\n' not in text: continue
-                after, below = c.source, level
-            else: after, below = None, 0
-            kept.append(c)
+        kept = []       # cells, from the end
+        following = ''  # text of the cell that follows; None: it is no text
+        below = 1       # level of the heading that follows; 0: something else does
+        for cell in reversed(self.nb.cells):
+            if cell.cell_type != 'markdown':
+                following = None
+                below = 0
+                kept.append(cell)
+                continue
+            leads_nowhere = following is not None and not _goes_on.match(following)
+            if leads_nowhere: cell.source = _without_lead_in(cell.source)
+            heading = re.match(r'(#{2,6})\s+\S', cell.source)
+            level = len(heading[1]) if heading else 0
+            text = cell.source.strip()
+            is_bare_heading = level > 0 and '\n' not in text
+            if not text or is_bare_heading and level >= below > 0: continue
+            following = cell.source
+            below = level
+            kept.append(cell)
         self.nb.cells[:] = kept[::-1]
 
 def close_source(cell):
     "Exported source is folded until asked for, under the names that it defines; nbdev shows it under one title."
     if cell.cell_type != 'code' or '#| code-fold: show\n' not in cell.source: return
     names = ', '.join(re.findall(r'(?m)^(?:def|class) (\w+)', cell.source))
-    cell.source = cell.source.replace('#| code-fold: show\n', '#| code-fold: true\n').replace('"Exported source"', f'"Source of {names}"' if names else '"Source"')
+    title = f'"Source of {names}"' if names else '"Source"'
+    folded = cell.source.replace('#| code-fold: show\n', '#| code-fold: true\n')
+    cell.source = folded.replace('"Exported source"', title)
 
 def quiet_html(cell):
     "Quarto loads two libraries from elsewhere for an output in HTML: tables are shown as Markdown, styles go."

@@ -285,7 +285,7 @@ def _augmented(parts, vocab, aug, size, mean):
     tfms = [Picture(aug.train_tfm(size, mean), 0), Picture(aug.valid_tfm(size, mean), 1)]
     sets = []
     for x, y in parts.values():
-        split_idx = 1 if sets else 0
+        split_idx = 1 if sets else 0        # the first is trained on
         sets.append(labelled(np.asarray(x), tfms, y, vocab, split_idx))
     sets[0].repeats = aug.repeated_aug
     return sets

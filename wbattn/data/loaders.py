@@ -238,7 +238,9 @@ def share_of_cores()->int:
     return min(max(num_cpus()//processes, 1), 16)
 
 def _check_sets(sets, names, bs, unit):
-    "`UserError` for a part without items, and for a batch larger than the training part"
+    "`UserError` for another number of parts, one without items, and a batch larger than the training part"
+    expected = "two or three: training, validation and perhaps test"
+    require(len(sets) in (2, 3), 'number of parts', len(sets), expected)
     if bs > len(sets[0]):
         raise UserError(f"bs={bs} is more than the {len(sets[0])} training {unit}; choose less by --bs (bs)")
     for name, items in zip(names, sets):
@@ -300,12 +302,10 @@ def array_dls(
     if val_bs is None: val_bs = 4*bs
     require(np.min(std) > 0, 'std', std, "a positive number, or one per channel")
     require(np.isfinite(mean).all(), 'mean', mean, "a finite number, or one per channel")
-    parts = list(parts)
-    expected = "two or three: training, validation and perhaps test"
-    require(len(parts) in (2, 3), 'number of parts', len(parts), expected)
-    (train_x, train_y), *others = parts
-    train_set = pixel_set(train_x, train_y, vocab, split_idx=0)
-    sets = [train_set, *(pixel_set(x, y, vocab, split_idx=1) for x, y in others)]
+    sets = []
+    for x, y in parts:
+        split_idx = 1 if sets else 0        # the first is trained on
+        sets.append(pixel_set(x, y, vocab, split_idx))
     shapes = [tuple(o.tls[0].items.shape[1:]) for o in sets]
     require(len(set(shapes)) == 1, 'shapes of images', shapes, "one shape in all parts")
     chans, *size = shapes[0]
