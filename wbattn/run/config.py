@@ -144,7 +144,7 @@ def import_files(
 def warn_of_imports(
     names, # what a run was made with
 ):
-    "A warning that names code which a file asks for: it isn't run, unless the user says so in his own command."
+    "A warning that names code which a file asks for: it isn't run, unless the user's command says so."
     if IMPORTED: return # he has said what to run, perhaps from another place
     for name in names:
         again = f'--import {shlex.quote(name)}'

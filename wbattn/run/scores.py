@@ -35,7 +35,7 @@ def predictions(
     model:nn.Module, # a classifier, or a `Segmenter`
     dl,          # a loader with labels, in order
     amp=None,    # 'bf16', 'fp16' or None
-)->dict:         # top: likeliest five `n 5`; y: classes `n`; nll: cross-entropy `n`; seconds; overlap of masks `n 2 c`
+)->dict:         # top: likeliest five `n 5`; y: classes `n`; nll: cross-entropy `n`; seconds; overlap `n 2 c`
     "What a model says about every image of a loader."
     device = next(model.parameters()).device
     half = torch.float16 if amp == 'fp16' else torch.bfloat16
@@ -81,9 +81,10 @@ def _mask_scores(overlap, nll, draws=1000):
     times = torch.tensor(np.random.RandomState(0).multinomial(n, [1/n]*n, draws)).double()
     drawn = mean_iou((times @ overlap.flatten(1)).unflatten(1, total.shape))
     intersection, union = total.sum(1)
+    interval = drawn.quantile(drawn.new_tensor([.025, .975]))
     return dict(
         accuracy=(2*intersection/(intersection + union)).item(), miou=mean_iou(total).item(), images=n,
-        miou_interval=drawn.quantile(drawn.new_tensor([.025, .975])).tolist(), cross_entropy=nll.mean().item())
+        miou_interval=interval.tolist(), cross_entropy=nll.mean().item())
 
 # %% ../../nbs/69_scores.ipynb #3b86b244
 def _last_word_scores(right, nll, y):
@@ -92,8 +93,8 @@ def _last_word_scores(right, nll, y):
     whole = (right | ~counts).all(1)
     nats = nll.sum(1).mean()                 # of a word
     return dict(
-        accuracy=whole.double().mean().item(), right=int(whole.sum()), images=len(y), cross_entropy=nats.item(),
-        word_perplexity=nats.exp().item())
+        accuracy=whole.double().mean().item(), right=int(whole.sum()), images=len(y),
+        cross_entropy=nats.item(), word_perplexity=nats.exp().item())
 
 def part_record(
     dls:DataLoaders, # of any data
@@ -119,15 +120,16 @@ def _text_scores(result, nll, record):
 def scores(
     answers:dict,    # of predictions
     record:dict,     # of the part that they are of, see part_record
-)->dict:             # accuracy, right, images, cross_entropy in nats, top5; of texts tokens, bits, nats by position
-    "Accuracy and cross-entropy (without label smoothing); of masks mIoU, its 95 % interval, accuracy of pixels."
+)->dict:             # accuracy, right, images, cross_entropy in nats, top5; of texts tokens, bits, …
+    "Accuracy and cross-entropy (without label smoothing); of masks mIoU and its 95 % interval, too."
     nll = answers['nll']
     if 'overlap' in answers: return _mask_scores(answers['overlap'], nll)
     hits = (answers['top'] == answers['y'][..., None]).double()
     right = hits[..., 0]
     if nll.dim() == 2 and (answers['y'] < 0).any(): return _last_word_scores(right > 0, nll, answers['y'])
     result = dict(
-        accuracy=right.mean().item(), right=int(right.sum()), images=len(hits), cross_entropy=nll.mean().item())
+        accuracy=right.mean().item(), right=int(right.sum()), images=len(hits),
+        cross_entropy=nll.mean().item())
     if hits.shape[-1] == 5: result['top5'] = hits.sum(-1).mean().item()
     return result if nll.dim() == 1 else _text_scores(result, nll, record)
 

@@ -26,7 +26,8 @@ def _kept_from_writing(error, path, tmp):
     "Is it the disk, or the place, that keeps a file from being written?"
     if isinstance(error, OSError): return error.filename in (None, str(path), str(tmp))
     if not isinstance(error, RuntimeError): return False
-    return 'PytorchStreamWriter' in str(error) or 'inline_container' in str(error) # torch.save, of a full disk
+    text = str(error)
+    return 'PytorchStreamWriter' in text or 'inline_container' in text      # torch.save, of a full disk
 
 def atomic_write(
     path,  # of a file
@@ -112,7 +113,8 @@ def rng_state(
     cuda = torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None # of this process's GPU
     loaders = [dl.rng.getstate() for dl in dls.loaders]
     numpy_state = (name, keys.tolist(), *rest)
-    return dict(python=random.getstate(), torch=torch.get_rng_state(), numpy=numpy_state, cuda=cuda, loaders=loaders)
+    return dict(python=random.getstate(), torch=torch.get_rng_state(), numpy=numpy_state, cuda=cuda,
+                loaders=loaders)
 
 def set_rng_state(
     state:dict, # what rng_state returned
@@ -241,7 +243,8 @@ def load_checkpoint(
         state = torch.load(path, map_location='cpu', weights_only=True)
         state['smooth_loss'], state['info'] # weights alone have neither
     except Exception as e:
-        raise UserError(f"{str(path)!r} is no checkpoint of ours, or a damaged one: {type(e).__name__}") from e
+        what = f"{str(path)!r} is no checkpoint of ours, or a damaged one"
+        raise UserError(f"{what}: {type(e).__name__}") from e
     return state
 
 # %% ../../nbs/57_checkpoint.ipynb #d35914ab
@@ -262,7 +265,7 @@ class CSVLog(Callback):
 
 # %% ../../nbs/57_checkpoint.ipynb #57s1gncl
 class DelayedSignals:
-    "Within a `with` block Ctrl-C and SIGTERM wait for `check`, where Python handles them: in its main thread."
+    "Within a `with` block of the main thread, Ctrl-C and SIGTERM wait for `check`."
     def __enter__(self):
         self.received = None
         self.handlers = {}
