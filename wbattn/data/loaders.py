@@ -362,7 +362,7 @@ def hold_out(
     if valid_pct is None: valid_pct = 0. if to_validate else 0.2
     if not valid_pct and not other_names:
         raise UserError("no images to validate on; pass a valid_pct such as 0.2")
-    is_clear = len(to_validate) <= 1 or (valid_pct and 'test' in parts)
+    is_clear = len(to_validate) <= 1 or (valid_pct and 'test' in other_names)
     require(is_clear, 'parts', list(parts), "one besides the first and 'test', or a valid_pct such as 0.2")
     if not valid_pct: return parts
     kept = ['test'] if 'test' in other_names else to_validate
