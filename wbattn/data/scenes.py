@@ -213,7 +213,8 @@ def scenes_dls(
     check_types(scenes_dls, dict(n=n, held=held, data_seed=data_seed, masks=masks, warp=warp))
     if held is None: held = max(1, n//6)
     check_value('held', held, int_range())
-    parts = [scenes('train', n, data_seed, warp), *(scenes(p, held, data_seed) for p in ('valid', 'test'))]
+    train = scenes('train', n, data_seed, warp)
+    parts = [train, scenes('valid', held, data_seed), scenes('test', held, data_seed)]
     pairs = [(s.images.astype(np.float32)/255, s.labels) for s in parts]
     dls = array_dls(pairs, range(10), bs, val_bs, mean=SCENES_MEAN, std=SCENES_STD, seed=seed, device=device,
                     name='scenes')

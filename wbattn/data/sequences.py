@@ -27,9 +27,12 @@ def padded(
 )->tuple: # ids, labels
     "A batch, filled up with zeros."
     rows = []
-    for item, *_ in items: rows += [torch.from_numpy(np.asarray(row).astype(np.int64)) for row in item]
-    ids = pad_sequence(rows, True).view(len(items), len(items[0][0]), -1).squeeze(1)
-    return (ids,) if len(items[0]) == 1 else (ids, torch.stack([y for _, y in items]))
+    for sequences, *_ in items:
+        for row in sequences: rows.append(torch.from_numpy(np.asarray(row).astype(np.int64)))
+    first_sequences, *first_label = items[0]
+    ids = pad_sequence(rows, batch_first=True).view(len(items), len(first_sequences), -1).squeeze(1)
+    if not first_label: return (ids,)
+    return ids, torch.stack([label for _, label in items])
 
 class Symbols(Transform):
     "Sequences as they are; shown as text where symbols are bytes, and as numbers elsewhere."

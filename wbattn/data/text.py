@@ -213,12 +213,14 @@ def _is_bins(source): return isinstance(source, (str, os.PathLike)) and (Path(so
 
 def _source_vocab(source, vocab):
     "What was asked for; else the characters of meta.pkl, GPT-2's tokens for other train.bin, bytes for texts"
-    meta = Path(source)/'meta.pkl' if _is_bins(source) else None
-    if meta is None or not meta.is_file(): return get_vocab(vocab or ('gpt2' if meta else 'bytes'))
+    if not _is_bins(source): return get_vocab(vocab or 'bytes')
+    meta = Path(source)/'meta.pkl'
+    if not meta.is_file(): return get_vocab(vocab or 'gpt2')
     name = vocab if isinstance(vocab, str) else getattr(vocab, 'name', None)
     expected = f"None: {str(meta)!r} says which characters the tokens are"
     require(name in (None, CharVocab.name), 'vocab', name, expected)
-    return read_meta(meta) if isinstance(vocab, str | None) else vocab
+    is_named = vocab is None or isinstance(vocab, str)
+    return read_meta(meta) if is_named else vocab
 
 class TextPart(NamedTuple):
     "A text to train or validate on."
@@ -460,9 +462,11 @@ def lambada_dls(
     novels = Path(data_dir)/'train-novels'
     if novels.is_dir(): documents = _read_documents([novels])
     else: documents = {f'passage {i}': f'{text}\n'.encode() for i, text in enumerate(passages['valid'])}
+    texts_of = dict(train=documents)
+    for part, lines in passages.items():
+        texts_of[part] = {f'{part} {i}': line.encode() for i, line in enumerate(lines)}
     parts = []
-    for part, texts in dict(train=documents, **passages).items():
-        if part != 'train': texts = {f'{part} {i}': text.encode() for i, text in enumerate(texts)}
+    for part, texts in texts_of.items():
         tokens = np.concatenate([file_tokens(text, vocab, name) for name, text in texts.items()])
         record = text_record('lambada', texts) | dict(vocab=vocab.name, tokens=len(tokens))
         parts.append(TextPart(part, tokens, record))
