@@ -71,7 +71,8 @@ def cached_sketch(
     dtype:torch.dtype=torch.float32, # type of the result
 )->Tensor:                           # Ω `n r`, a view: don't write to it
     "The same Ω as a sketch, drawn once per (r, seed, device, dtype) and grown in steps of 256 rows."
-    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+    exports = torch.compiler._is_exporting_flag     # `is_exporting()` is always true in compiled code of PyTorch 2.8
+    if torch.compiler.is_compiling() and not exports:
         return _sketch_of_compiled(n, r, seed, torch.empty(0, device=device, dtype=dtype))
     key = (r, seed, device, dtype)
     rows = None
