@@ -232,7 +232,7 @@ class TableDL(TfmdDL):
 # %% ../../nbs/44_loaders.ipynb #faf99ec4
 MOST_WORKERS = max(64, num_cpus()) # more would only wait for each other, or bring the machine down
 
-def share_of_cores()->int:
+def default_num_workers()->int:
     "Cores for each of the processes on this machine, 1 to 16."
     processes = int(os.environ.get('LOCAL_WORLD_SIZE') or num_distrib() or 1)
     return min(max(num_cpus()//processes, 1), 16)
@@ -261,7 +261,7 @@ def as_loaders(
     seed:int|None=None, # of the order of training; None: drawn from Python's generator
     device=None, # a torch device or its name; None: the GPU if there is one
     make=BatchDL,# class of the loaders
-    num_workers:int|None=0, # processes that fetch; None: `share_of_cores`
+    num_workers:int|None=0, # processes that fetch; None: `default_num_workers`
     after_batch=None, # batch transforms
     contents=(), # for each set: number of items, and a hash of them, see `fingerprint`
     **attrs      # attributes of the loaders: name, parts, …
@@ -269,7 +269,7 @@ def as_loaders(
     "Loaders of data sets."
     check_types(as_loaders, dict(bs=bs, val_bs=val_bs, seed=seed, num_workers=num_workers))
     if val_bs is None: val_bs = 2*bs
-    if num_workers is None: num_workers = share_of_cores()
+    if num_workers is None: num_workers = default_num_workers()
     check_value('bs', bs, int_range())
     check_value('val_bs', val_bs, int_range())
     check_value('num_workers', num_workers, int_range(0, MOST_WORKERS))

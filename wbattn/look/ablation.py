@@ -43,7 +43,7 @@ def _zero_update(op, args, update):
                           "expected one tensor, the update")
 
 # %% ../../nbs/62_ablate.ipynb #63ab0016
-def separate_heads(
+def count_removable_heads(
     op:nn.Module, # an attention layer
 )->int:           # 0 where there are none
     "How many heads of an attention layer can be taken away one by one."
@@ -81,7 +81,7 @@ def _without_compression(op, args, kwargs, update, head=None):
 HALVES = dict(expand=_without_expansion, compress=_without_compression)
 
 # %% ../../nbs/62_ablate.ipynb #63ab0019
-def _take_away(op, head, half):
+def _zeroing_hook(op, head, half):
     "Hook that takes attention, a head (from 1) or a half away from a layer; returns what removes the hook"
     if head is not None and half is not None:
         raise ValueError(f"head={head} and half={half!r}; expected one of them")
@@ -90,7 +90,7 @@ def _take_away(op, head, half):
         require(isinstance(op, ECAttention), 'half', half, f"an ECAttention, not {type(op).__name__}")
         return op.register_forward_hook(HALVES[half], with_kwargs=True)
     if head is None: return op.register_forward_hook(_zero_update)
-    heads = separate_heads(op)
+    heads = count_removable_heads(op)
     require(heads, 'head', head, f"heads that meet in a map named proj; {type(op).__name__} has none")
     check_value('head', head, int_range(1, heads))
     if isinstance(op, ECAttention):
@@ -114,7 +114,7 @@ def without_attention(
         ops = [ops[block - 1]]
     hooks = []
     try:
-        for op in ops: hooks.append(_take_away(op, head, half))
+        for op in ops: hooks.append(_zeroing_hook(op, head, half))
         with torch.compiler.set_stance('force_eager'): yield   # a compiled model calls no hooks
     finally:
         for hook in hooks: hook.remove()
@@ -190,7 +190,7 @@ def attention_parts(
     eca = [i for i, op in ops.items() if isinstance(op, ECAttention)]
     blocks = [dict(block=i) for i in ops]
     heads = []
-    for i, op in ops.items(): heads += [dict(block=i, head=k) for k in range(1, separate_heads(op) + 1)]
+    for i, op in ops.items(): heads += [dict(block=i, head=k) for k in range(1, count_removable_heads(op) + 1)]
     halves = [dict(half=half) for half in HALVES] if len(eca) == len(ops) else []
     for i in eca: halves += [dict(block=i, half=half) for half in HALVES]
     if what == 'heads' and not heads: raise lacks(model, "heads that can be taken away one by one")

@@ -25,6 +25,7 @@ NAVY = '#22384f'      # of the site's bar
 
 PALETTE = BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, GREY # of lines without a colour of their own
 CLASSES = ORANGE, BLUE, GREEN, PINK, OCHRE, SKY, PALE_GREY, PURPLE, RED # of heads, or classes, in a picture
+MAP_COLORS = 'cividis' # colour map of shares: memberships, class attention, coherences, confusions
 
 # %% ../../nbs/59_palette.ipynb #59c10007
 COLORS = { # operator or family → colour

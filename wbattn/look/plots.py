@@ -24,7 +24,7 @@ from typing import Callable, NamedTuple
 from ..data.images import EvalTransform
 from .measure import (QUANTITIES, RECORDS, MissingQuantity, cls_attention, layer_bases, layer_spectra,
     memberships, patch_grid, step_sizes, subspace_coherence)
-from .palette import BLUE, COLORS, GREY, ORANGE, PALE_GREY, PALETTE
+from .palette import BLUE, COLORS, GREY, MAP_COLORS, ORANGE, PALE_GREY, PALETTE
 from ..models.merging import TokenMerger
 
 # %% ../../nbs/61_plots.ipynb #b6c1f903
@@ -182,7 +182,7 @@ def plot_subspaces(
     fig, [axs] = new_figure(1, len(chosen), w=2.1, h=2.4)
     for ax, i in zip(axs, chosen):
         end = len(bases[layers[i]]) + 0.5             # heads are numbered 1 … h along both axes
-        image = ax.imshow(coherences[i], cmap='cividis', vmin=0, vmax=1, extent=(0.5, end, end, 0.5))
+        image = ax.imshow(coherences[i], cmap=MAP_COLORS, vmin=0, vmax=1, extent=(0.5, end, end, 0.5))
         ax.set(title=f'layer {layers[i] + 1}', xlabel='head', ylabel='head')
         ax.locator_params(integer=True)
     fig.colorbar(image, ax=list(axs), shrink=0.7, pad=0.01, label='$|U^\\top U|$')
@@ -269,7 +269,7 @@ def map_figure(
         first.set_title(row.title, fontsize=9)
         for ax, one_map in zip(others, row.maps):
             ax.imshow(row.pixels.mean(-1), cmap='gray', vmin=-0.5, vmax=1.5, extent=extent)
-            ax.imshow(one_map, 'cividis', alpha=0.75, vmin=values.min(), vmax=values.max(), extent=extent)
+            ax.imshow(one_map, MAP_COLORS, alpha=0.75, vmin=values.min(), vmax=values.max(), extent=extent)
     for i, ax in enumerate(cells[0, 1:], 1): ax.set_title(f'head {i}', fontsize=9)
     fig.colorbar(cells[0, 1].images[-1], ax=list(axs.flat), pad=0.01, label=label)    # all have one scale
     return fig

@@ -189,10 +189,10 @@ def with_checked_options(
     signature = inspect.signature(func)
     @functools.wraps(func)
     def run(*args, **kwargs):
-        from wbattn.run.config import check_options      # loads PyTorch, and help doesn't wait for it
+        from wbattn.run.config import check_option_values      # loads PyTorch, and help doesn't wait for it
         given = signature.bind(*args, **kwargs)
         given.apply_defaults()
-        return func(**check_options(func, given.arguments))
+        return func(**check_option_values(func, given.arguments))
     return run
 
 # %% ../../nbs/73_cli.ipynb #819ec9a5

@@ -39,7 +39,7 @@ def plain_option(
     is_path = kind is str and isinstance(value, str) and name != 'prompt'
     return os.path.expanduser(value) if is_path else value
 
-def check_options(
+def check_option_values(
     function,   # a command's function, or a dataclass of options: its annotations say what they may be
     given:dict, # option → value, as a user gave it
 )->dict:        # the same in plain form
@@ -84,7 +84,7 @@ class RunConfig:
     command:str=None
 
     def __post_init__(self):
-        for name, value in check_options(type(self), vars(self)).items(): setattr(self, name, value)
+        for name, value in check_option_values(type(self), vars(self)).items(): setattr(self, name, value)
 
 # %% ../../nbs/67_config.ipynb #7eae2c01
 def explicit_options(

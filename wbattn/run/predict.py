@@ -31,11 +31,12 @@ from ..data.vocab import VOCABS, get_vocab
 from ..look import (RECORDS, MissingQuantity, ablate, class_masks, class_probabilities, explain, membership_maps,
     merge_figure, new_figure, no_math, plot_ablation, plot_prediction)
 from ..models.maps import Segmenter
+from ..look.palette import MAP_COLORS
 from ..models.merging import TokenMerger
 from ..models.zoo import data_kind
 from .config import explicit_options
 from .pretrained import read_pretrained
-from .runs import check_data, optional_figure, save_figure
+from .runs import LOADING, check_data, optional_figure, save_figure
 from .scores import part_record, predictions, scores
 from ..train.callbacks import amp_mode
 from ..train.checkpoint import atomic_write, check_writable, versions, write_json
@@ -124,7 +125,7 @@ def evaluation_dls(
         prepared |= dict(block_size=model.max_seq_len, vocab=vocab_of(model).name)
     if data == run.get('data'): prepared = run['recipe']['data'] | run['given']
     args = {name: value for name, value in (prepared | dict(img_size=img_size)).items() if name in takes}
-    args |= explicit_options(config, ['data_dir', 'download', 'num_workers']) | (config.cfg or {})
+    args |= explicit_options(config, LOADING) | (config.cfg or {})
     args = _number_for_all_channels(args)
     task = known_task(data, **args)
     if task: check_data_fit(model, task)
@@ -175,7 +176,7 @@ def confusion_figure(
     shown_names = [no_math(name) for name in names]
     ConfusionMatrixDisplay.from_predictions(
         y, pred, labels=range(len(names)), display_labels=shown_names, normalize='true', ax=ax,
-        include_values=False, cmap='cividis', xticks_rotation='vertical', im_kw=dict(vmin=0, vmax=1))
+        include_values=False, cmap=MAP_COLORS, xticks_rotation='vertical', im_kw=dict(vmin=0, vmax=1))
     if len(names) > 40: ax.set(xticks=[], yticks=[])
     return fig
 

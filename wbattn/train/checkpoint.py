@@ -128,7 +128,7 @@ def set_rng_state(
     for dl, of_loader in zip(dls.loaders, state['loaders']): dl.rng.setstate(of_loader)
 
 # %% ../../nbs/57_checkpoint.ipynb #a7e69742
-def _stateful_callbacks(learn):
+def _callbacks_with_state(learn):
     "The callbacks that have a state, by name, without the averaged weights."
     found = {}
     for cb in learn.cbs:
@@ -138,9 +138,13 @@ def _stateful_callbacks(learn):
         found[cb.name] = cb
     return found
 
+def _callback_states(learn):
+    "What each of them asks to be kept, by its name"
+    return {name: cb.state_dict() for name, cb in _callbacks_with_state(learn).items()}
+
 def _check_states(learn):
     "`UserError` for a callback whose state a checkpoint can't hold."
-    for name, cb in _stateful_callbacks(learn).items():
+    for name, cb in _callbacks_with_state(learn).items():
         file = io.BytesIO()
         try:
             torch.save(cb.state_dict(), file)
@@ -159,7 +163,7 @@ def _parts(learn):
 def _learner_state(learn):
     "Weights, optimiser, gradient scaler, averaged weights, callbacks and smoothed loss."
     states = {name: part and part.state_dict() for name, part in _parts(learn).items()}
-    callbacks = {name: cb.state_dict() for name, cb in _stateful_callbacks(learn).items()}
+    callbacks = _callback_states(learn)
     smooth = learn.recorder.smooth_loss
     smooth_loss = vars(smooth) | dict(val=smooth.val.as_subclass(Tensor)) # no class of fastai's
     return states | dict(callbacks=callbacks, smooth_loss=smooth_loss)
@@ -169,7 +173,7 @@ def _load_learner_state(learn, state):
     for name, part in _parts(learn).items():
         if state[name]: part.load_state_dict(state[name])
     saved = state.get('callbacks', {})
-    callbacks = _stateful_callbacks(learn)
+    callbacks = _callbacks_with_state(learn)
     for name in saved.keys() ^ callbacks.keys():
         if name in saved: what = f"the checkpoint has a state of {name!r}, and there is no such callback"
         else: what = f"callback {name!r} has a state, and the checkpoint has none of it"
