@@ -34,9 +34,10 @@ from ..train.learner import make_model, task_of, wb_learner
 from ..train.recipes import RECIPE_FIELDS, Recipe, get_recipe, read_recipe
 
 # %% ../../nbs/70_runs.ipynb #d9a55f78
+RECORD_FIGURES = tuple(f'{Path(record).stem}.png' for record in RECORDS)
 RUN_FILES = (
     'model.safetensors', 'config.json', 'README.md', 'log.csv', 'summary.json', 'recipe.json', 'checkpoint.pt',
-    'best.pt', 'curves.png', *RECORDS, 'layer_rates.png', 'step_sizes.png', 'sparsity.png')
+    'best.pt', 'curves.png', *RECORDS, *RECORD_FIGURES)
 WRITTEN_LATER = (  # by other commands, or left by a process that was killed
     'evaluation-*.json', 'confusion-*.png', 'explain-*.html', 'explain-*-merged.png', 'ablation-*.csv',
     'ablation-*.png', '.*.part')
