@@ -36,7 +36,7 @@ def digits_arrays()->tuple: # three pairs (images `n 8 8` in [0, 1], labels `n`)
 # %% ../../nbs/46_scenes.ipynb #b10ffad1
 def shift_mat(
     x:Tensor,       # images `b c h w`
-    max_shift=1,    # largest shift in either direction, in whole pixels
+    max_shift,      # largest shift in either direction, in whole pixels
     p=1.,           # probability of a shift
 )->Tensor:          # `b 3 3`, in the coordinates of `F.affine_grid` (-1 to 1 across the image)
     "Random shifts as affine matrices."
@@ -59,13 +59,13 @@ class TrainAffine(AffineCoordTfm):
         super().before_call(b, split_idx)
         self.do = split_idx == 0
 
-def affine_tfm(
+def digits_augmentation(
     max_shift:int=1,      # pixels
     max_rotate:float=10., # degrees, of three scans in four
     max_zoom:float=1.1    # scales from 1/max_zoom to max_zoom, of three scans in four
 )->TrainAffine:           # of a batch
     "Shifts, slight rotations and zooms; background outside; no flips."
-    check_types(affine_tfm, dict(max_shift=max_shift, max_rotate=max_rotate, max_zoom=max_zoom))
+    check_types(digits_augmentation, dict(max_shift=max_shift, max_rotate=max_rotate, max_zoom=max_zoom))
     check_value('max_shift', max_shift, int_range(0))
     require(0 <= max_rotate <= 180, 'max_rotate', max_rotate, "degrees from 0 to 180")
     require(1 <= max_zoom < np.inf, 'max_zoom', max_zoom, "a number of at least 1")
@@ -78,18 +78,18 @@ def affine_tfm(
 @dataset('digits', "scikit-learn's handwritten digits", '1,257 + 180 → 360', 10, 8,
          format='comes with scikit-learn', url='https://scikit-learn.org/stable/datasets/toy_dataset.html',
          arch='wb_eca_digits_patch2_8')
-@delegates(affine_tfm)
+@delegates(digits_augmentation)
 def digits_dls(
     bs:int=64,     # training batch size, of one process
     seed:int|None=None, # of the order of the batches; None: drawn from Python's generator
     device=None,   # a torch device or its name; None: the GPU if there is one
     val_bs:int|None=None, # batch size of validation and test, `4*bs` unless given
     augment:bool=True, # shift, rotate and zoom training images
-    **kwargs       # of affine_tfm
+    **kwargs       # of digits_augmentation
 )->Loaders:        # training 1,257, validation 180, test 360 scans `1 8 8`
     "scikit-learn's 1,797 handwritten digits."
     check_types(digits_dls, dict(augment=augment) | kwargs)
-    tfms = [affine_tfm(**kwargs)] if augment else []
+    tfms = [digits_augmentation(**kwargs)] if augment else []
     return array_dls(digits_arrays(), range(10), bs, val_bs, tfms, DIGITS_MEAN, DIGITS_STD, seed=seed,
         device=device, name="digits")
 

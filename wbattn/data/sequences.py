@@ -221,7 +221,7 @@ def grow(
         m = len(tree)
         operator = (rng.random(m) < 0.25) & (depth < max_depth)
         args = operator*rng.integers(2, max_args + 1, m)
-        operators = 11 + rng.integers(0, 4, m)
+        operators = FIRST_OPERATOR + rng.integers(0, len(OPERATORS), m)
         digits = 1 + rng.integers(0, 10, m)
         levels.append((tree, args, np.where(operator, operators, digits)))
         length += np.bincount(tree, 1 + operator, n).astype(int)
@@ -241,6 +241,8 @@ def _sum_modulo_ten(values): return sum(values) % 10
 
 OPERATORS = {'[MIN': min, '[MAX': max, '[MED': _median, '[SM': _sum_modulo_ten}
 SYMBOLS = ['', *map(str, range(10)), *OPERATORS, ']'] # by id; 0 is padding
+FIRST_OPERATOR = SYMBOLS.index('[MIN')
+END = SYMBOLS.index(']')
 
 def _write(levels, depth, out):
     "Append the next tree of a level to the symbols `out`; its value."
@@ -248,7 +250,7 @@ def _write(levels, depth, out):
     out.append(symbol)
     if not args: return symbol - 1
     values = [_write(levels, depth + 1, out) for _ in range(args)]
-    out.append(15)
+    out.append(END)
     return OPERATORS[SYMBOLS[symbol]](values)
 
 def draw_formulas(
