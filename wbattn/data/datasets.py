@@ -162,7 +162,7 @@ def grey_cifar_dls(
     return sequence_dls('grey_cifar10', rows, vocab, 1024, **kwargs)
 
 # %% ../../nbs/50_datasets.ipynb #40bde8ee
-PARTS = dict(
+PART_FOLDERS = dict(
     train=('train', 'training'),
     val=('val', 'valid', 'validation', 'dev'),
     test=('test', 'testing')) # part → names of its folder
@@ -171,7 +171,7 @@ ROOT = '' # the folder that is read, by its name below itself
 
 def _part(name):
     "Which part a folder of this name is: 'train', 'val', 'test', or none"
-    return next((part for part, names in PARTS.items() if name.lower() in names), None)
+    return next((part for part, names in PART_FOLDERS.items() if name.lower() in names), None)
 
 def _below(names, folder):
     "Those of the names that lie in a folder, by their names below it"
@@ -191,7 +191,7 @@ def _part_folders(found):
         if _class_folders(found, name):
             other = where.setdefault(part, name)
             if other != name: raise UserError(f"{other!r} and {name!r} are both {part} parts; expected one")
-        elif _below(found.files, name): found.leave('folders named as a part, without class folders', name)
+        elif _below(found.files, name): found.leave_out('folders named as a part, without class folders', name)
     return where
 
 # %% ../../nbs/50_datasets.ipynb #49fold02
@@ -223,7 +223,7 @@ def _pictures_of(found, folder, classes, folders):
     labels = []
     for name in _below(found.files, folder):
         class_folder, _, rest = name.partition('/')
-        if not rest: found.leave('pictures in no class', _inside(folder, name))
+        if not rest: found.leave_out('pictures in no class', _inside(folder, name))
         elif class_folder in folders:
             paths.append(os.path.join(found.root, folder, name))
             labels.append(label_of[_class_name(class_folder)])
@@ -242,7 +242,7 @@ def _check_flat_parts(found, where):
     flat = found.left_out.get('folders named as a part, without class folders', [])
     if 'train' in where:
         for name in _class_folders(found, ROOT):
-            if name not in where.values() and name not in flat: found.leave('folders beside train', name)
+            if name not in where.values() and name not in flat: found.leave_out('folders beside train', name)
     elif flat:
         folder = str(found.root/flat[0])
         raise UserError(f"{folder!r} holds pictures and no class folders, beside class folders: "

@@ -339,7 +339,7 @@ def image_dls(
 image_dls.__delwrap__ = Augment   # whose comments say what the other options are: a dataclass has no source
 
 # %% ../../nbs/45_images.ipynb #e64a1d5e
-def _numbers(image):
+def _mask_numbers(image):
     "Numbers of classes in a mask, from whatever holds them"
     if image.mode in ('1', 'L', 'P') or image.mode[0] == 'I': return np.asarray(image).astype(np.int32)
     channels = np.asarray(image)
@@ -358,14 +358,14 @@ def read_mask(
 )->Image.Image: # upright, in mode 'L', or 'I' where a number is above 255
     "The number of a class in each pixel; or an error that names the mask."
     try:
-        numbers = _numbers(_opened(o))
+        numbers = _mask_numbers(_opened(o))
         least = numbers.min()
         if least < 0: raise UserError(f"it holds {least}; expected numbers of classes, from 0")
     except Exception as e: raise _unreadable(o, e, 'mask') from e
     return Image.fromarray(numbers.astype(np.uint8) if numbers.max() < 256 else numbers)
 
 # %% ../../nbs/45_images.ipynb #c442fa3c
-IGNORED = -100 # what PyTorch's losses leave out
+IGNORED_LABEL = -100 # what PyTorch's losses leave out
 
 def _upright_size(picture):
     "Width and height of a picture, turned as its EXIF note says"
@@ -414,20 +414,20 @@ class PixelLoss(CrossEntropyLossFlat):
     ): super().__init__(axis=1, label_smoothing=label_smoothing)
     def __call__(self,
         inp,  # scores `b c h w`
-        targ, # classes `b h w`, or `IGNORED`
+        targ, # classes `b h w`, or `IGNORED_LABEL`
         **kwargs
     ):
-        if self.reduction != 'mean' or (targ != IGNORED).any(): return super().__call__(inp, targ, **kwargs)
+        if self.reduction != 'mean' or (targ != IGNORED_LABEL).any(): return super().__call__(inp, targ, **kwargs)
         return inp[:0].sum() # a mean of nothing would be NaN; with a graph, which other processes wait for
 
 class IgnoreLabel(Transform):
-    "Pixels of a number that is no class become `IGNORED`."
+    "Pixels of a number that is no class become `IGNORED_LABEL`."
     order = 11 # after the masks of a batch became whole numbers
     def __init__(self,
         label # the number
     ): self.label = label
     def encodes(self, o:TensorMask): # a batch
-        return o.masked_fill(o == self.label, IGNORED)
+        return o.masked_fill(o == self.label, IGNORED_LABEL)
 
 # %% ../../nbs/45_images.ipynb #af83f6f3
 def _check_mask_of(name, folder, classes, ignore):

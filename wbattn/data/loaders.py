@@ -230,7 +230,7 @@ class TableDL(TfmdDL):
         _show_table(rows, ['input', 'target', 'predicted'])
 
 # %% ../../nbs/44_loaders.ipynb #faf99ec4
-MOST_WORKERS = max(64, num_cpus()) # more would only wait for each other, or bring the machine down
+MAX_WORKERS = max(64, num_cpus()) # more would only wait for each other, or bring the machine down
 
 def default_num_workers()->int:
     "Cores for each of the processes on this machine, 1 to 16."
@@ -272,7 +272,7 @@ def as_loaders(
     if num_workers is None: num_workers = default_num_workers()
     check_value('bs', bs, int_range())
     check_value('val_bs', val_bs, int_range())
-    check_value('num_workers', num_workers, int_range(0, MOST_WORKERS))
+    check_value('num_workers', num_workers, int_range(0, MAX_WORKERS))
     names = attrs.get('parts') or ROLES
     _check_sets(sets, names, bs, task.unit)
     device = _device_of(device)

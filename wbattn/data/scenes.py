@@ -121,7 +121,7 @@ def _boxes(rng, count):
         if taken.max() == 1: return boxes
 
 # %% ../../nbs/46_scenes.ipynb #7cd29dd5
-def _cover(rng, scan, s, warp):
+def _scan_on_box(rng, scan, s, warp):
     "A scan `8 8`, enlarged to `s s`; with warp through a random affine map near the identity"
     scan = torch.from_numpy(scan)[None, None]
     if not warp: return F.interpolate(scan, s, mode='bilinear', align_corners=False)[0, 0].numpy()
@@ -130,10 +130,10 @@ def _cover(rng, scan, s, warp):
     grid = F.affine_grid(affine[None], (1, 1, s, s), align_corners=False)
     return F.grid_sample(scan, grid, align_corners=False)[0, 0].numpy()
 
-def _draw(rng, image, mask, scan, label, box, warp):
+def _draw_digit(rng, image, mask, scan, label, box, warp):
     "Lay a scan `8 8` on an image, in ink that stands out, and its class + 1 on the mask"
     s, y, x = box
-    cover = _cover(rng, scan, s, warp)
+    cover = _scan_on_box(rng, scan, s, warp)
     place = np.s_[y:y + s, x:x + s]
     part = image[place]
     ink = rng.uniform(.75, 1., 3) if part.mean() < .5 else rng.uniform(0., .25, 3)
@@ -147,7 +147,7 @@ def _scene(rng, columns, scans, labels, largest, warp):
     mask = np.zeros((SIDE, SIDE), np.uint8)
     boxes = _boxes(rng, rng.randint(1, 4))
     which = [rng.choice(np.flatnonzero(labels == largest)), *rng.randint(len(labels), size=len(boxes) - 1)]
-    for j, box in zip(which, boxes): _draw(rng, image, mask, scans[j], labels[j], box, warp)
+    for j, box in zip(which, boxes): _draw_digit(rng, image, mask, scans[j], labels[j], box, warp)
     return (255*image.transpose(2, 0, 1)).round().astype(np.uint8), largest, mask
 
 # %% ../../nbs/46_scenes.ipynb #36fb54e8

@@ -11,12 +11,12 @@ __all__ = ['ablate', 'cls_attention', 'cls_attention_maps', 'explain', 'layer_ra
 # %% ../../nbs/64_look.ipynb #66a00004
 from .ablation import ablate, attention_parts, part_name, plot_ablation, without_attention
 from .measure import (QUANTITIES, RECORDS, MissingQuantity, Quantity, Record, RecordLayers, attention_kinds,
-    attention_layers, cls_attention, lacks, layer_rates, layer_sparsity, layer_spectra, memberships, model_name,
-    operators, random_update, run_model, step_sizes, subspace_coherence)
+    attention_layers, cls_attention, layer_rates, layer_sparsity, layer_spectra, memberships, missing_quantity,
+    model_name, operators, random_update, run_model, step_sizes, subspace_coherence)
 from .palette import BLUE, COLORS, GREEN, GREY, ORANGE, PALETTE
 from .plots import (BARE, cls_attention_maps, figure_png, learning_curves, membership_maps, merge_figure,
     new_figure, plot_history, plot_layer_rates, plot_spectra, plot_step_sizes, plot_subspaces, prepare_image)
-from .report import SECTIONS, class_masks, class_probabilities, explain, no_math, plot_prediction
+from .report import SECTIONS, class_masks, class_probabilities, explain, escape_math, plot_prediction
 
 _all_ = ['ablate', 'cls_attention', 'cls_attention_maps', 'explain', 'layer_rates', 'layer_sparsity', 'layer_spectra',
          'learning_curves', 'membership_maps', 'memberships', 'merge_figure', 'plot_ablation', 'plot_layer_rates',

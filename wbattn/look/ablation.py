@@ -18,7 +18,7 @@ from timm.utils import unwrap_model
 from torch import Tensor, nn
 from types import SimpleNamespace
 from typing import Callable, NamedTuple
-from .measure import MissingQuantity, collect, lacks, run_model
+from .measure import MissingQuantity, collect, missing_quantity, run_model
 from .palette import BLUE, COLORS, GREY
 from .plots import new_figure
 from ..checks import check_value, choice_of, int_range, require
@@ -33,7 +33,7 @@ def block_attention(
     "The attention layers of a model's blocks; class attention behind the blocks isn't among them."
     modules = unwrap_model(model).named_modules()
     found = [m for name, m in modules if re.fullmatch(r'(.*\.)?blocks\.\d+\.attn', name)]
-    if not found: raise lacks(model, "blocks with an attention layer named attn")
+    if not found: raise missing_quantity(model, "blocks with an attention layer named attn")
     return found
 
 def _zero_update(op, args, update):
@@ -78,7 +78,7 @@ def _without_compression(op, args, kwargs, update, head=None):
         taken = op.membership(x, **tokens)[:, head - 1, :, None]*alone
     return update + (op.beta*taken).to(update.dtype)
 
-HALVES = dict(expand=_without_expansion, compress=_without_compression)
+UPDATE_HALVES = dict(expand=_without_expansion, compress=_without_compression)
 
 # %% ../../nbs/62_ablate.ipynb #63ab0019
 def _zeroing_hook(op, head, half):
@@ -86,9 +86,9 @@ def _zeroing_hook(op, head, half):
     if head is not None and half is not None:
         raise ValueError(f"head={head} and half={half!r}; expected one of them")
     if half is not None:
-        check_value('half', half, choice_of(*HALVES))
+        check_value('half', half, choice_of(*UPDATE_HALVES))
         require(isinstance(op, ECAttention), 'half', half, f"an ECAttention, not {type(op).__name__}")
-        return op.register_forward_hook(HALVES[half], with_kwargs=True)
+        return op.register_forward_hook(UPDATE_HALVES[half], with_kwargs=True)
     if head is None: return op.register_forward_hook(_zero_update)
     heads = count_removable_heads(op)
     require(heads, 'head', head, f"heads that meet in a map named proj; {type(op).__name__} has none")
@@ -191,10 +191,10 @@ def attention_parts(
     blocks = [dict(block=i) for i in ops]
     heads = []
     for i, op in ops.items(): heads += [dict(block=i, head=k) for k in range(1, count_removable_heads(op) + 1)]
-    halves = [dict(half=half) for half in HALVES] if len(eca) == len(ops) else []
-    for i in eca: halves += [dict(block=i, half=half) for half in HALVES]
-    if what == 'heads' and not heads: raise lacks(model, "heads that can be taken away one by one")
-    if what == 'halves' and not halves: raise lacks(model, "halves, which only ECAttention has")
+    halves = [dict(half=half) for half in UPDATE_HALVES] if len(eca) == len(ops) else []
+    for i in eca: halves += [dict(block=i, half=half) for half in UPDATE_HALVES]
+    if what == 'heads' and not heads: raise missing_quantity(model, "heads that can be taken away one by one")
+    if what == 'halves' and not halves: raise missing_quantity(model, "halves, which only ECAttention has")
     parts = dict(total=[], blocks=blocks, heads=heads, halves=blocks + halves, attn=blocks + heads + halves)
     return [{}, *parts[what]]
 
@@ -217,7 +217,7 @@ def _check_called(model, x):
         raise ValueError(f"{type(model).__name__} doesn't call the attention of block {block}, "
                          "so it can't be taken away")
 
-def _outcomes(model, batches, parts, score, bytes_per_token):
+def _scores_by_sample(model, batches, parts, score, bytes_per_token):
     "The score, and what it needs of each sample, with attention and without each part: a list of `n …`"
     known = [[] for _ in range(1 + len(parts))]      # batches, with attention and without each part
     for x, y, *_ in batches:
@@ -237,7 +237,7 @@ def _outcomes(model, batches, parts, score, bytes_per_token):
     return score, [torch.cat(samples) for samples in known]
 
 # %% ../../nbs/62_ablate.ipynb #63ab0043
-def _row(part, on, off, score):
+def _effect_row(part, on, off, score):
     "What is known of one part"
     if score.of_samples is _is_right: low, high = paired_interval(on, off)
     else: low, high = bootstrap_interval(on, off, score)
@@ -266,13 +266,13 @@ def ablate(
     state = rng_state(drawing)
     try:
         batches = progress_bar(dl, leave=False) if shown else dl
-        score, (on, *without) = _outcomes(model, batches, parts, score, bytes_per_token)
+        score, (on, *without) = _scores_by_sample(model, batches, parts, score, bytes_per_token)
     finally: set_rng_state(state, drawing)
-    rows = [_row(part, on, off, score) for part, off in zip(parts, without)]
+    rows = [_effect_row(part, on, off, score) for part, off in zip(parts, without)]
     return pd.DataFrame(rows).astype({'block': 'Int64'})
 
 # %% ../../nbs/62_ablate.ipynb #63ab0051
-MARKS = { # piece → label, colour, marker, place beside the number of the block
+PIECE_MARKS = { # piece → label, colour, marker, place beside the number of the block
     'attention': ('block', GREY, 's', 0.),
     'expand': ('expansion', COLORS['ECA, expansion'], '^', .1),
     'compress': ('compression', COLORS['ECA, compression'], 'v', .2)}
@@ -284,7 +284,7 @@ def _draw_losses(ax, table, scale):
     ax.axhline(0, color=GREY, lw=.8)
     ax.axhspan(scale*whole.low, scale*whole.high, color=BLUE, alpha=.15, lw=0)
     ax.axhline(scale*whole.lost, color=BLUE, ls='--', label='all blocks')
-    for piece, (label, color, marker, shift) in MARKS.items():
+    for piece, (label, color, marker, shift) in PIECE_MARKS.items():
         t = rows[rows.piece == piece]
         if t.empty: continue
         x = t.block.astype(float) + shift

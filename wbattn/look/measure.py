@@ -74,7 +74,7 @@ def attention_kinds(
 class MissingQuantity(ValueError):
     "The model doesn't have what was asked for."
 
-def lacks(
+def missing_quantity(
     model:nn.Module, # any
     what:str,        # it has not
 )->MissingQuantity:
@@ -106,7 +106,7 @@ def collect(
 )->list:               # what `see` returned, for each module
     "What is seen of each module while the model runs."
     modules = modules or list(attention_layers(model).values())
-    if not modules: raise lacks(model, "attention layer that is known here")
+    if not modules: raise missing_quantity(model, "attention layer that is known here")
     def hook(module, args, output): return see(module, args[0], output)
     with Hooks(modules, hook, detach=False) as hooks: run_model(model, x)
     return list(hooks.stored)
@@ -275,7 +275,7 @@ def patch_grid(
     "Rows and columns of patches of an image of this height and width."
     embed = getattr(model, 'patch_embed', None)
     if hasattr(embed, 'dynamic_feat_size'): return tuple(embed.dynamic_feat_size(size)) # timm's: may pad
-    if not hasattr(embed, 'patch_size'): raise lacks(model, "patches (patch_embed.patch_size)")
+    if not hasattr(embed, 'patch_size'): raise missing_quantity(model, "patches (patch_embed.patch_size)")
     return tuple(n//p for n, p in zip(size, to_2tuple(embed.patch_size)))
 
 # %% ../../nbs/60_measure.ipynb #290efe4e
@@ -301,7 +301,7 @@ def memberships(
     "Membership of every patch or token in every head, layer by layer."
     def see(op, Z, update): return _ask(op, 'membership', Z)
     found = collect(model, x, see)
-    if all(Pi is None for Pi in found): raise lacks(model, "membership Π")
+    if all(Pi is None for Pi in found): raise missing_quantity(model, "membership Π")
     return [None if Pi is None else to_patch_grid(Pi, model, x) for Pi in found]
 
 # %% ../../nbs/60_measure.ipynb #b150684f
@@ -322,11 +322,11 @@ def cls_attention(
 )->list:             # for each layer `b h rows cols`; what lacks to a sum of 1 went to tokens that are no patch
     "The class token's attention to every patch, in each layer that it attends in."
     model = unwrap_model(model)
-    if getattr(model, 'cls_token', None) is None: raise lacks(model, "class token")
+    if getattr(model, 'cls_token', None) is None: raise missing_quantity(model, "class token")
     with _Softmaxes() as softmaxes, sdpa_kernel(SDPBackend.MATH): run_model(model, x)
     num_tokens = math.prod(patch_grid(model, x.shape[-2:])) + model.num_prefix_tokens
     weights = softmaxes.first_rows[1] or softmaxes.first_rows[num_tokens]    # of one query, or of all
-    if not weights: raise lacks(model, "attention of the class token")
+    if not weights: raise missing_quantity(model, "attention of the class token")
     return [to_patch_grid(layer, model, x) for layer in weights]
 
 # %% ../../nbs/60_measure.ipynb #6266b73a
@@ -338,7 +338,7 @@ def layer_bases(
     for i, op in enumerate(attention_layers(model).values()):
         U = _ask(op, 'bases')
         if U is not None: found[i] = U.detach().float()
-    if not found: raise lacks(model, "subspaces")
+    if not found: raise missing_quantity(model, "subspaces")
     return found
 
 # %% ../../nbs/60_measure.ipynb #8d86ac68
@@ -358,7 +358,7 @@ def step_sizes(
 )->dict:             # 'alpha' and 'beta' → a number for each layer that has them
     "The step sizes α of expansion and β of compression, by layer."
     ops = [o for o in operators(model) if hasattr(o, 'alpha')]
-    if not ops: raise lacks(model, "step sizes α and β")
+    if not ops: raise missing_quantity(model, "step sizes α and β")
     return dict(alpha=[o.alpha.item() for o in ops], beta=[o.beta.item() for o in ops])
 
 # %% ../../nbs/60_measure.ipynb #bfbeb430
@@ -368,7 +368,7 @@ def layer_sparsity(
 )->dict:             # 'nonzero_codes' → a share for each ISTA, mean over images
     "How sparse ISTA's codes are, layer by layer."
     layers = [m for m in unwrap_model(model).modules() if isinstance(m, ISTA)]
-    if not layers: raise lacks(model, "ISTA")
+    if not layers: raise missing_quantity(model, "ISTA")
     def see(ista, Z, codes): return (codes != 0).double().mean().item()
     return dict(nonzero_codes=collect(model, x, see, layers))
 

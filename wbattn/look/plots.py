@@ -77,19 +77,19 @@ def new_figure(
     return fig, fig.subplots(rows, cols, squeeze=False, **kwargs)
 
 # %% ../../nbs/61_plots.ipynb #f599a93a
-def spread(
+def evenly_spaced(
     n:int,      # of so many
     most:int=4, # at most so many
 )->list:        # of numbers from 0
     "Numbers from 0 to n − 1, evenly from first to last."
     return np.linspace(0, n - 1, min(n, most)).round().astype(int).tolist()
 
-def pick(
+def pick_layers(
     layers, # a number, several, or None for four of them; negative: from the end
     n:int,  # how many there are
 )->list:    # of numbers from 0
     "The layers that are meant; an IndexError for one that isn't there."
-    if layers is None: return spread(n)
+    if layers is None: return evenly_spaced(n)
     return np.arange(n)[listify(layers)].tolist()
 
 # %% ../../nbs/61_plots.ipynb #c3afcd52
@@ -101,7 +101,7 @@ def _plot_by_layer(tables, **kwargs):
     for ax, (label, table) in zip(axs, tables.items()):
         table.plot(ax=ax, color=colors, legend=False, ylabel=label, **kwargs)
     bar = ScalarMappable(Normalize(0.5, num_layers + 0.5), ListedColormap(colors))
-    ticks = [layer + 1 for layer in spread(num_layers, 12)]
+    ticks = [layer + 1 for layer in evenly_spaced(num_layers, 12)]
     fig.colorbar(bar, ax=list(axs), label='layer', pad=0.01, ticks=ticks)
     return fig
 
@@ -178,7 +178,7 @@ def plot_subspaces(
     bases = layer_bases(model)
     layers = list(bases)
     coherences = subspace_coherence(model)
-    chosen = spread(len(layers))
+    chosen = evenly_spaced(len(layers))
     fig, [axs] = new_figure(1, len(chosen), w=2.1, h=2.4)
     for ax, i in zip(axs, chosen):
         end = len(bases[layers[i]]) + 0.5             # heads are numbered 1 … h along both axes
@@ -241,7 +241,7 @@ def _map_rows(measure, model, images, layers, titles):
         x, pixels = prepare_image(model, image)
         measured = {i: maps[0] for i, maps in enumerate(measure(model, x), 1) if maps is not None}
         numbers = list(measured)
-        chosen = [numbers[i] for i in pick(layers, len(numbers))]
+        chosen = [numbers[i] for i in pick_layers(layers, len(numbers))]
         for i in chosen:
             needs_number = title == '' or len(chosen) > 1
             yield _MapRow(f'{title} layer {i}'.strip() if needs_number else title, pixels, measured[i])
@@ -335,7 +335,7 @@ def merge_figure(
     x, pixels = prepare_image(merger.model, image)
     maps = [batch[0] for batch in source_maps(merger, x.to(next(merger.parameters())))]
     pictures = [(f'{maps[0].numel()} patches', pixels)]
-    for layer in pick(layers, len(maps)):
+    for layer in pick_layers(layers, len(maps)):
         title = f'layer {layer + 1}: {len(maps[layer].unique())} tokens'
         pictures.append((title, region_picture(pixels, maps[layer])))
     fig, [axs] = new_figure(1, len(pictures), w=1.7, h=1.95, subplot_kw=BARE)

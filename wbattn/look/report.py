@@ -19,8 +19,8 @@ from typing import Callable, NamedTuple
 from ..models.maps import Segmenter
 from ..checks import require
 from .ablation import attention_parts, part_name, plot_ablation, without_attention
-from wbattn.look.measure import (MissingQuantity, attention_kinds, attention_layers, lacks, layer_rates, model_name,
-    run_model)
+from .measure import (MissingQuantity, attention_kinds, attention_layers, layer_rates, missing_quantity,
+    model_name, run_model)
 from .palette import BLUE
 from .plots import (BARE, cls_attention_maps, figure_png, membership_maps, new_figure, plot_history,
     plot_layer_rates, plot_spectra, plot_step_sizes, plot_subspaces, prepare_image)
@@ -43,10 +43,10 @@ def class_probabilities(
         of_pixels = F.one_hot(class_masks(model, x), model.num_classes).float()
         return of_pixels.mean((1, 2))
     if getattr(model, 'num_classes', 1): return run_model(model, x).float().softmax(-1).cpu()
-    raise lacks(model, "head that gives one number for each class")
+    raise missing_quantity(model, "head that gives one number for each class")
 
 # %% ../../nbs/63_report.ipynb #65n0m4th
-def no_math(
+def escape_math(
     text, # a name, as somebody chose it
 )->str:
     "A text without mathematics for matplotlib, which reads as such what stands between two dollars."
@@ -56,7 +56,7 @@ def no_math(
 def _class_name(model, i):
     "What a figure calls a class."
     names = (getattr(model, 'pretrained_cfg', None) or {}).get('label_names')
-    return no_math(names[i][:40]) if names else f'class {i}'
+    return escape_math(names[i][:40]) if names else f'class {i}'
 
 def plot_prediction(
     model:nn.Module, # a classifier, or a `Segmenter`
@@ -183,7 +183,7 @@ def explanation(
     return [_make_section(title, spec, subject) for title, spec in SECTIONS.items()]
 
 # %% ../../nbs/63_report.ipynb #9a86624e
-_page = '''<!doctype html>
+_html_page = '''<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>
 <style>:root {{ color-scheme: light dark }}
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }}
@@ -222,7 +222,7 @@ def explain(
     about = f'{name}: {parameters:,} parameters, {num_layers} attention layers ({attention_kinds(model)}).'
     sections = explanation(model, image, records, ablation)
     body = '\n'.join(_html_section(section) for section in sections)
-    page = _page.format(title=html.escape(title or name), about=html.escape(about), body=body)
+    page = _html_page.format(title=html.escape(title or name), about=html.escape(about), body=body)
     data = page.encode('utf-8', 'backslashreplace') # names needn't be UTF-8
     def write(file): file.write_bytes(data)
     atomic_write(out, write)

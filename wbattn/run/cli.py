@@ -93,7 +93,7 @@ def _read_command_line(parser, func):
         given['command'] = typed.encode('utf-8', 'backslashreplace').decode() # names needn't be UTF-8
     return given
 
-def _work(parser, func, show):
+def _call_function(parser, func, show):
     "Read the options, do what they say, show what came of it; several processes end together."
     given = _read_command_line(parser, func)
     is_launched = 'RANK' in os.environ or 'WORLD_SIZE' in os.environ
@@ -107,7 +107,7 @@ def _work(parser, func, show):
     if show is not None and result is not None: show(result)
 
 # %% ../../nbs/73_cli.ipynb #76r3fus1
-def is_refusal(
+def is_user_error(
     error, # an exception
 )->bool:
     "Does an error tell a user what is wrong, in words that were meant for him?"
@@ -121,7 +121,7 @@ def is_refusal(
     return is_ours and 'raise ' in line                     # and not by a call that failed
 
 # %% ../../nbs/73_cli.ipynb #76p4t13n
-class PatientStream:
+class UnbreakableStream:
     "A stream that goes on when nobody reads it any more."
     def __init__(self,
         stream, # to write to
@@ -140,30 +140,30 @@ class PatientStream:
             os.dup2(nowhere, self.stream.fileno())
             os.close(nowhere)
 
-def patient(
+def unbreakable(
     stream, # standard output, or that of errors; None where it is closed
 ):          # a stream to use in its place
     "A stream that takes any character, from anybody and for nobody."
     if stream is None: return open(os.devnull, 'w')
     if hasattr(stream, 'reconfigure'): stream.reconfigure(errors='backslashreplace')
-    return PatientStream(stream)
+    return UnbreakableStream(stream)
 
 # %% ../../nbs/73_cli.ipynb #6fbcfb55
 def _stop(number, frame): raise KeyboardInterrupt(number)
 
-def _answer(func, name, show, examples):
+def _run_command(func, name, show, examples):
     "Do what the command line says, and leave with the status that fits an error."
     parser = option_parser(func, name, examples)
     def show_warning(message, *args, **kwargs): print(f'{name}: {message}', file=sys.stderr)
     warnings.filterwarnings('ignore', message='.*torch.jit.script.*') # from a library we use, about itself
     warnings.showwarning = show_warning
     signal.signal(signal.SIGTERM, _stop)
-    try: _work(parser, func, show)
+    try: _call_function(parser, func, show)
     except KeyboardInterrupt as e:
         number = e.args[0] if e.args else signal.SIGINT
         sys.exit(128 + number)
     except Exception as e:
-        if 'WBATTN_DEBUG' in os.environ or not is_refusal(e): raise
+        if 'WBATTN_DEBUG' in os.environ or not is_user_error(e): raise
         why = re.sub(r'Exception occured in .*\n\s*', '', str(e)) # fastai's, before what a callback raised
         parser.exit(2, f"{name}: error: {why}\n")
 
@@ -175,8 +175,8 @@ def command(
 ):
     "A command: a function without arguments that reads the command line."
     def run():
-        with redirect_stdout(patient(sys.stdout)), redirect_stderr(patient(sys.stderr)):
-            _answer(func, name, show, examples)
+        with redirect_stdout(unbreakable(sys.stdout)), redirect_stderr(unbreakable(sys.stderr)):
+            _run_command(func, name, show, examples)
     run.__name__ = name
     run.__doc__ = func.__doc__
     return run

@@ -13,12 +13,12 @@ from wbattn.checks import (NOT_NEGATIVE, POSITIVE, SHARE, check_types, check_val
     require)
 
 # %% ../../nbs/67_config.ipynb #9b88c97f
-_most_cores = max(64, os.cpu_count() or 1)
+_max_workers = max(64, os.cpu_count() or 1)
 
 OPTION_RULES = dict(
     epochs=int_range(), bs=int_range(), img_size=int_range(),
     top_k=int_range(), seeds=int_range(), tokens=int_range(),
-    num_workers=int_range(0, _most_cores), threads=int_range(1, _most_cores), seed=int_range(0, 2**32 - 1),
+    num_workers=int_range(0, _max_workers), threads=int_range(1, _max_workers), seed=int_range(0, 2**32 - 1),
     lr=POSITIVE, seconds=POSITIVE, temperature=NOT_NEGATIVE, top_p=SHARE,
     part=choice_of('valid', 'test'), amp=choice_of('auto', 'bf16', 'fp16', 'none'),
     ablate=choice_of('total', 'blocks', 'heads', 'halves', 'attn')) # option → what it may be, in all commands

@@ -29,14 +29,14 @@ from ..data.images import EvalTransform
 from ..data.tasks import compare_fingerprints
 from ..data.vocab import VOCABS, get_vocab
 from ..look import (RECORDS, MissingQuantity, ablate, class_masks, class_probabilities, explain, membership_maps,
-    merge_figure, new_figure, no_math, plot_ablation, plot_prediction)
+    merge_figure, new_figure, escape_math, plot_ablation, plot_prediction)
 from ..models.maps import Segmenter
 from ..look.palette import MAP_COLORS
 from ..models.merging import TokenMerger
 from ..models.zoo import data_kind
 from .config import explicit_options
 from .pretrained import read_pretrained
-from .runs import LOADING, check_data, optional_figure, save_figure
+from .runs import LOADING_OPTIONS, check_data, optional_figure, save_figure
 from .scores import part_record, predictions, scores
 from ..train.callbacks import amp_mode
 from ..train.checkpoint import atomic_write, check_writable, versions, write_json
@@ -125,7 +125,7 @@ def evaluation_dls(
         prepared |= dict(block_size=model.max_seq_len, vocab=vocab_of(model).name)
     if data == run.get('data'): prepared = run['recipe']['data'] | run['given']
     args = {name: value for name, value in (prepared | dict(img_size=img_size)).items() if name in takes}
-    args |= explicit_options(config, LOADING) | (config.cfg or {})
+    args |= explicit_options(config, LOADING_OPTIONS) | (config.cfg or {})
     args = _number_for_all_channels(args)
     task = known_task(data, **args)
     if task: check_data_fit(model, task)
@@ -173,14 +173,14 @@ def confusion_figure(
     "Where images of each class (rows) end up, as a share of the class."
     side = min(2.5 + 0.28*len(names), 9)
     fig, [[ax]] = new_figure(w=side + 1, h=side)
-    shown_names = [no_math(name) for name in names]
+    shown_names = [escape_math(name) for name in names]
     ConfusionMatrixDisplay.from_predictions(
         y, pred, labels=range(len(names)), display_labels=shown_names, normalize='true', ax=ax,
         include_values=False, cmap=MAP_COLORS, xticks_rotation='vertical', im_kw=dict(vmin=0, vmax=1))
     if len(names) > 40: ax.set(xticks=[], yticks=[])
     return fig
 
-def merged(
+def with_merging(
     model,        # a model
     merge_kwargs, # arguments of `TokenMerger`; None: as it is
 )->nn.Module:
@@ -226,7 +226,7 @@ def _evaluate(config, model, dls):
     "Scores of a model on its part of the data, and what it said about each item."
     ds_idx = part_index(dls, config.part)
     dl = dls.loaders[ds_idx]
-    merger = merged(model, config.merge)
+    merger = with_merging(model, config.merge)
     answers = predictions(merger, dl, amp_mode(config.amp, dls.device))
     result = dict(data=dls.name, part=config.part) | scores(answers, part_record(dls, ds_idx))
     result['images_per_s'] = round(result['images']/answers['seconds'], 1)
@@ -314,7 +314,7 @@ def _predict(model, files, top_k, out):
         name, share = classes[0]
         drawn = f'{out}/{len(rows):04}-{_short(file.stem)}'
         with optional_figure(f'{drawn}.png'), suppress(MissingQuantity):
-            _draw_answer(model, x, file, no_math(f'{name}: {share:.1%}'), drawn)
+            _draw_answer(model, x, file, escape_math(f'{name}: {share:.1%}'), drawn)
     return rows
 
 # %% ../../nbs/71_predict.ipynb #71predpi
@@ -349,7 +349,7 @@ def explain_picture(
     run = model.path.parent
     page = Path(out or run/f'explain-{_short(file.stem)}.html')
     page.parent.mkdir(parents=True, exist_ok=True)
-    if merge: save_figure(merge_figure(merged(model, merge), x), page.with_name(f'{page.stem}-merged.png'))
+    if merge: save_figure(merge_figure(with_merging(model, merge), x), page.with_name(f'{page.stem}-merged.png'))
     records = [run/record for record in RECORDS if (run/record).exists()]
     tables = [run/f'ablation-{part}.csv' for part in ('test', 'valid')]
     ablation = next((table for table in tables if table.exists()), None)

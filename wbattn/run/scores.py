@@ -53,7 +53,7 @@ def predictions(
     return answers | dict(seconds=time.perf_counter() - start)
 
 # %% ../../nbs/69_scores.ipynb #74sh4r3d
-def in_turns(
+def interleave_shares(
     shares, # of each process, what it says about every n-th item: dicts, as of `predictions`
 )->dict:    # of all items, in their order
     "What several processes say, put together."
@@ -64,14 +64,14 @@ def in_turns(
     answers = {name: torch.cat([share[name] for share in shares])[order] for name in names}
     return answers | dict(seconds=max(share['seconds'] for share in shares))
 
-def shared_predictions(
+def distributed_predictions(
     model:nn.Module, # the same in all processes
     dl,              # a loader with labels, in order
     amp=None,        # 'bf16', 'fp16' or None
 )->dict:             # as `predictions`
     "What a model says about every item of a loader; each process looks at its share."
     if not torch.distributed.is_initialized(): return predictions(model, dl, amp)
-    return in_turns(gather(predictions(model, ShardedDL(dl), amp)))
+    return interleave_shares(gather(predictions(model, ShardedDL(dl), amp)))
 
 # %% ../../nbs/69_scores.ipynb #22c105a1
 def _mask_scores(overlap, nll, draws=1000):
@@ -139,7 +139,7 @@ def evaluate(
 )->dict:           # see scores
     "Accuracy and cross-entropy of one part of the data, by all processes together."
     amp = learn.mixed_precision.amp_mode.value if hasattr(learn, 'mixed_precision') else None
-    answers = shared_predictions(learn.model, learn.dls.loaders[ds_idx], amp)
+    answers = distributed_predictions(learn.model, learn.dls.loaders[ds_idx], amp)
     return scores(answers, part_record(learn.dls, ds_idx))
 
 # %% ../../nbs/69_scores.ipynb #69wrds01

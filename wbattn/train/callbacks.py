@@ -422,7 +422,7 @@ class Speed(Callback):
 # %% ../../nbs/55_callbacks.ipynb #9f38f2a0
 def _channels_last(on): return ChannelsLast()
 
-OPTIONS = dict( # field of a recipe → a callback of its value, unless that is 0 or False
+RECIPE_CALLBACKS = dict( # field of a recipe → a callback of its value, unless that is 0 or False
     token_labels=TokenLabels,
     clip_grad=GradientClip,
     torchcompile=Compile,
@@ -435,7 +435,7 @@ def recipe_cbs(
 )->list:
     "The callbacks that a recipe asks for."
     cbs = [make(recipe) for make in LOSSES[recipe.loss].callbacks]
-    for name, make in OPTIONS.items():
+    for name, make in RECIPE_CALLBACKS.items():
         value = getattr(recipe, name)
         if value: cbs.append(make(value))
     if recipe.mixup or recipe.cutmix: cbs.append(Mix(recipe, num_classes))

@@ -142,7 +142,7 @@ def _callback_states(learn):
     "What each of them asks to be kept, by its name"
     return {name: cb.state_dict() for name, cb in _callbacks_with_state(learn).items()}
 
-def _check_states(learn):
+def _check_callback_states(learn):
     "`UserError` for a callback whose state a checkpoint can't hold."
     for name, cb in _callbacks_with_state(learn).items():
         file = io.BytesIO()
@@ -155,14 +155,14 @@ def _check_states(learn):
             raise UserError(f"the state of callback {name!r} isn't tensors and plain values ({why})") from e
 
 # %% ../../nbs/57_checkpoint.ipynb #57l3rnst
-def _parts(learn):
+def _parts_with_state(learn):
     "The parts of a Learner that have a state, by name; None for one that isn't there."
     return dict(model=unwrap_model(learn.model), opt=learn.opt, scaler=getattr(learn, 'scaler', None),
                 ema=getattr(learn, 'ema', None))
 
 def _learner_state(learn):
     "Weights, optimiser, gradient scaler, averaged weights, callbacks and smoothed loss."
-    states = {name: part and part.state_dict() for name, part in _parts(learn).items()}
+    states = {name: part and part.state_dict() for name, part in _parts_with_state(learn).items()}
     callbacks = _callback_states(learn)
     smooth = learn.recorder.smooth_loss
     smooth_loss = vars(smooth) | dict(val=smooth.val.as_subclass(Tensor)) # no class of fastai's
@@ -170,7 +170,7 @@ def _learner_state(learn):
 
 def _load_learner_state(learn, state):
     "Put back what decides the training of a Learner."
-    for name, part in _parts(learn).items():
+    for name, part in _parts_with_state(learn).items():
         if state[name]: part.load_state_dict(state[name])
     saved = state.get('callbacks', {})
     callbacks = _callbacks_with_state(learn)
@@ -206,7 +206,7 @@ class Checkpoint(TrackerCallback):
     def before_fit(self):
         super().before_fit()
         if self.state is None:
-            _check_states(self.learn)
+            _check_callback_states(self.learn)
             self.save(0)
             return
         try: _load_learner_state(self.learn, self.state)
