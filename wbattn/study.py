@@ -153,7 +153,7 @@ def _families(sizes):
             "timm's ViT": ('vit', {})}
 
 # %% ../nbs/72_studies.ipynb #e2fec24b
-def spec_of(
+def describe_run(
     variant:tuple,   # family, and arguments of the model
     sizes:Sizes,     # how large
     data:str,        # name of the data set
@@ -301,7 +301,7 @@ def _run_variants(config, study, path):
     if epochs is None and sizes.epochs is not None: epochs = study.longer*sizes.epochs
     recipe = get_recipe(config.data, epochs=epochs)
     for seed, (name, variant) in product(range(config.seeds), study.variants(sizes).items()):
-        spec = spec_of(variant, sizes, config.data, recipe)
+        spec = describe_run(variant, sizes, config.data, recipe)
         if has_row(path, variant=name, seed=seed, spec=spec): continue
         if has_row(path, variant=name, seed=seed):
             text = f"{str(path)!r} holds {name!r} made with other settings; choose another file (--out)"

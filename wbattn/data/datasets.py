@@ -182,7 +182,7 @@ def _class_folders(found, folder):
     "Names of the folders directly in a folder that was looked into"
     return sorted(name for name in _below(found.folders, folder) if '/' not in name)
 
-def _part_folders(found):
+def _folder_of_parts(found):
     "Part → folder; a folder of pictures that is called as a part is noted"
     where = {}
     for name in _class_folders(found, ROOT):
@@ -248,9 +248,9 @@ def _check_flat_parts(found, where):
         raise UserError(f"{folder!r} holds pictures and no class folders, beside class folders: "
                         "is it a part or a class? Put all class folders into train/, or give it another name")
 
-def _folder_parts(found):
+def _read_parts(found):
     "Parts → (paths, labels), names of the classes"
-    folder_of = _part_folders(found)
+    folder_of = _folder_of_parts(found)
     _check_flat_parts(found, folder_of)
     train_folder = folder_of.get('train', ROOT)     # the folder itself, where no other is called so
     train_classes = [name for name in _class_folders(found, train_folder)
@@ -294,7 +294,7 @@ def read_folder(
         raise FileNotFoundError(f"no folder {str(root)!r} in {os.getcwd()!r}; "
                                 "expected class folders, or train/ and val/ with such")
     found = find_pictures(root)
-    read, classes = _folder_parts(found)
+    read, classes = _read_parts(found)
     read = _train_on(read, parts[0])
     if verify: _check_all_files(read)
     used = ', '.join(f"{part} {len(y)}" for part, (_, y) in read.items())
@@ -361,7 +361,7 @@ def read_imagenet(
             "or the archives from https://image-net.org/download (which asks for an account), "
             "unpacked by --download (download=True)")
     found = find_pictures(data_dir)
-    read, wnids = _folder_parts(found)
+    read, wnids = _read_parts(found)
     read = _train_on({part: read[part] for part in ('train', 'val')}, parts[0])
     if verify: _check_all_files(read)
     return read, _synset_names(wnids)

@@ -122,7 +122,7 @@ def read_corpus(
     return CORPORA[source]() if source in list(CORPORA) else _read_documents(listify(source))
 
 # %% ../../nbs/47_text.ipynb #b0be3d8a
-def _hash_fraction(name):
+def _hash_of_text(name):
     "What decides by its order which documents validate; texts that come again stay together"
     first, _, _ = name.partition(_REPEAT_MARK)
     return hashlib.sha256(name_bytes(first)).digest()
@@ -137,7 +137,7 @@ def split_corpus(
         [(name, doc)] = documents.items()
         at = round((1 - valid)*len(doc))
         return {name: doc[:at]}, {name: doc[at:]}
-    names = sorted(documents, key=_hash_fraction)
+    names = sorted(documents, key=_hash_of_text)
     n = max(round(valid*len(names)), 1)
     train = {name: documents[name] for name in names[n:]}
     held = {name: documents[name] for name in names[:n]}

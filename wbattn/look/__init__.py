@@ -15,7 +15,7 @@ from .measure import (QUANTITIES, RECORDS, MissingQuantity, Quantity, Record, Re
     model_name, operators, random_update, run_model, step_sizes, subspace_coherence)
 from .palette import BLUE, COLORS, GREEN, GREY, ORANGE, PALETTE
 from .plots import (BARE, cls_attention_maps, figure_png, learning_curves, membership_maps, merge_figure,
-    new_figure, plot_history, plot_layer_rates, plot_spectra, plot_step_sizes, plot_subspaces, prepare_image)
+    new_figure, plot_records, plot_layer_rates, plot_spectra, plot_step_sizes, plot_subspaces, prepare_image)
 from .report import SECTIONS, class_masks, class_probabilities, explain, escape_math, plot_prediction
 
 _all_ = ['ablate', 'cls_attention', 'cls_attention_maps', 'explain', 'layer_rates', 'layer_sparsity', 'layer_spectra',

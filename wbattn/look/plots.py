@@ -157,7 +157,7 @@ def learning_curves(
     return fig
 
 # %% ../../nbs/61_plots.ipynb #9faa1c01
-def plot_history(
+def plot_records(
     record, # CSV file of RecordLayers
 )->Figure:
     "What was recorded, by epoch: a line for each layer."

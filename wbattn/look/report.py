@@ -22,7 +22,7 @@ from .ablation import attention_parts, part_name, plot_ablation, without_attenti
 from .measure import (MissingQuantity, attention_kinds, attention_layers, layer_rates, missing_quantity,
     model_name, run_model)
 from .palette import BLUE
-from .plots import (BARE, cls_attention_maps, figure_png, membership_maps, new_figure, plot_history,
+from .plots import (BARE, cls_attention_maps, figure_png, membership_maps, new_figure, plot_records,
     plot_layer_rates, plot_spectra, plot_step_sizes, plot_subspaces, prepare_image)
 from ..train.checkpoint import atomic_write, check_writable
 
@@ -129,7 +129,7 @@ def _draw_step_sizes(subject): return plot_step_sizes(subject.model)
 
 def _draw_records(subject):
     if not subject.records: raise MissingQuantity("no records of a training came with the model")
-    return [plot_history(record) for record in subject.records]
+    return [plot_records(record) for record in subject.records]
 
 # %% ../../nbs/63_report.ipynb #84cf3709
 class SectionSpec(NamedTuple):

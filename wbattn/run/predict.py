@@ -20,16 +20,16 @@ from torch import Tensor, nn
 from torch.amp import autocast
 from typing import Iterator
 from fastai.data.core import DataLoaders
-from fastai.data.transforms import get_image_files
 from fastcore.basics import listify
 from ..checks import SHARE, UserError, check_choice, check_value, int_range, require
 from ..cores import cpu_threads, default_threads
 from ..data import dls_args, get_dls, known_task, read_image, real_accuracy
+from ..data.files import find_pictures
 from ..data.images import EvalTransform
 from ..data.tasks import compare_fingerprints
 from ..data.vocab import VOCABS, get_vocab
 from ..look import (RECORDS, MissingQuantity, ablate, class_masks, class_probabilities, explain, membership_maps,
-    merge_figure, new_figure, escape_math, plot_ablation, plot_prediction)
+    escape_math, merge_figure, new_figure, plot_ablation, plot_prediction)
 from ..models.maps import Segmenter
 from ..look.palette import MAP_COLORS
 from ..models.merging import TokenMerger
@@ -46,13 +46,14 @@ from ..train.learner import check_model, model_properties, task_of
 def image_files(
     paths, # files and folders
 )->list:   # of paths
-    "All pictures named, in order."
+    "All pictures named, in order; of a folder those that a data set of it would read."
     files = []
     for path in map(Path, paths):
         if not path.exists(): raise FileNotFoundError(f"no picture here: {str(path)!r} doesn't exist")
         is_readable = path.is_dir() or path.is_file()   # no pipe, which might never end
         require(is_readable, 'picture', str(path), "a file or a folder")
-        files += sorted(get_image_files(path)) if path.is_dir() else [path]
+        if path.is_dir(): files += [path/name for name in find_pictures(path).files]
+        else: files.append(path)
     if files: return files
     places = ', '.join(map(str, paths))
     raise FileNotFoundError(f"no pictures in {places}; expected files such as .jpg, .jpeg, .png")
