@@ -394,7 +394,7 @@ def draw_pictures(
     return pictures, joined[kept], paths[0, kept], spots[kept]
 
 # %% ../../nbs/48_sequences.ipynb #48cpath2
-@dataset('pathfinder', 'Pathfinder, drawn anew', '160,000 + 20,000 → 20,000', 2, 32,
+@dataset('pathfinder', 'Pathfinder, drawn anew', '160,000 + 20,000 → 20,000', 2, 1024,
          format='drawn by its description', url='https://github.com/google-research/long-range-arena',
          arch='wb_lra_pathfinder')
 @sequence_options
