@@ -187,8 +187,8 @@ def check_real(
 ):
     "Raise `ValueError` unless all are tensors of real numbers, whole ones and truth values among them."
     for name, t in tensors.items():
-        if not isinstance(t, Tensor): raise ValueError(f'{name} must be a tensor, got {type(t).__name__}')
-        if t.is_complex(): raise ValueError(f'{name} must hold real numbers, got {t.dtype}')
+        if not isinstance(t, Tensor): raise UserError(f'{name} must be a tensor, got {type(t).__name__}')
+        if t.is_complex(): raise UserError(f'{name} must hold real numbers, got {t.dtype}')
 
 def check_tensors(
     **tensors,  # what a user gave, by the name of the argument; None passes
@@ -196,9 +196,9 @@ def check_tensors(
     "Raise `ValueError` unless all are tensors of real floating-point numbers."
     for name, t in tensors.items():
         if t is None: continue
-        if not isinstance(t, Tensor): raise ValueError(f'{name} must be a tensor, got {type(t).__name__}')
+        if not isinstance(t, Tensor): raise UserError(f'{name} must be a tensor, got {type(t).__name__}')
         if not t.is_floating_point():
-            raise ValueError(f'{name} must hold real floating-point numbers, got {t.dtype}')
+            raise UserError(f'{name} must hold real floating-point numbers, got {t.dtype}')
 
 # %% ../nbs/01_checks.ipynb #5ce9ce2d
 def check_tokens(
@@ -208,7 +208,7 @@ def check_tokens(
     "Raise `ValueError` unless `x` holds tokens `b n d`."
     check_tensors(tokens=x)
     if x.dim() == 3 and x.shape[-1] == dim and x.shape[1] > 0: return
-    raise ValueError(f'expected tokens b n d with n ≥ 1 and d = {dim}, got {tuple(x.shape)}')
+    raise UserError(f'expected tokens b n d with n ≥ 1 and d = {dim}, got {tuple(x.shape)}')
 
 # %% ../nbs/01_checks.ipynb #0843bb41
 def refuse_mask(
@@ -219,8 +219,8 @@ def refuse_mask(
     if attn_mask is None and not is_causal: return
     if attn_mask is None: given = 'is_causal=True'
     else: given = f'attn_mask of shape {tuple(attn_mask.shape)}'
-    raise ValueError(f'this operator takes no mask, got {given}: a row of sizes 0 is padding, '
-                     'and causal operators such as CausalTSSA see no later token')
+    raise UserError(f'this operator takes no mask, got {given}: a row of sizes 0 is padding, '
+                    'and causal operators such as CausalTSSA see no later token')
 
 # %% ../nbs/01_checks.ipynb #30edc245
 _neutral = dict(qkv_bias=False, qk_norm=False, scale_norm=False, proj_bias=True, attn_drop=0., proj_drop=0.)

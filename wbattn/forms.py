@@ -15,7 +15,7 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
-from .checks import check_value, choice_of
+from .checks import UserError, check_value, choice_of
 
 # %% ../nbs/05_forms.ipynb #ead0ac8f
 class Unfit(Exception):
@@ -44,7 +44,7 @@ def operator(
         try:
             if not reason: return form(*args, **kwargs)
         except Unfit as unfit: reason = unfit.args[0]
-        if _asked_for() == 'fast': raise ValueError(f'{call.__name__} has no fast form here: {reason}')
+        if _asked_for() == 'fast': raise UserError(f'{call.__name__} has no fast form here: {reason}')
         return plain(*args, **kwargs)
     package, in_ops, _ = plain.__module__.partition('.ops.')
     call.plain = plain

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, distributed as dist, nn
 from .rates import coding_rate, rate_reduction
+from .checks import UserError
 
 # %% ../nbs/40_losses.ipynb #99bb003d
 class _Gather(torch.autograd.Function):
@@ -52,11 +53,11 @@ def _gather_rows(*tensors, problem='', distributed=True):
     row_kinds = [(tuple(t.shape[1:]), str(t.dtype)) for t in tensors]
     batches = _announce(_Batch(problem, [len(t) for t in tensors], row_kinds), distributed)
     problems = sorted({batch.problem for batch in batches if batch.problem})
-    if problems: raise ValueError('; '.join(problems))
+    if problems: raise UserError('; '.join(problems))
     if len(batches) == 1: return tensors
     if any(batch.row_kinds != row_kinds for batch in batches):
-        raise ValueError('batches must have one width and type on all processes, '
-                         f'got {[batch.row_kinds for batch in batches]}')
+        raise UserError('batches must have one width and type on all processes, '
+                        f'got {[batch.row_kinds for batch in batches]}')
     gathered = []
     for i, t in enumerate(tensors): gathered.append(_gather(t, [batch.lengths[i] for batch in batches]))
     return tuple(gathered)
@@ -115,7 +116,7 @@ class CodingRateLoss(nn.Module):
 
     def _gather(self, problem, *tensors):
         rows = _gather_rows(*tensors, problem=problem, distributed=self.distributed)
-        if len(rows[0]) < 2: raise ValueError(f'a rate needs two features or more, got {len(rows[0])}')
+        if len(rows[0]) < 2: raise UserError(f'a rate needs two features or more, got {len(rows[0])}')
         return rows
 
     def _rate(self, rate, Z, *Pi):
@@ -124,7 +125,7 @@ class CodingRateLoss(nn.Module):
         try: return rate(features, *Pi, self.eps)
         except ValueError as e:
             largest = Z.detach().abs().max()
-            raise ValueError(f'{e}; eps is {self.eps}, features are {Z.dtype} up to {largest:.3g}') from e
+            raise UserError(f'{e}; eps is {self.eps}, features are {Z.dtype} up to {largest:.3g}') from e
 
 # %% ../nbs/40_losses.ipynb #4fc8523d
 def _widened(Z): return Z.to(torch.promote_types(Z.dtype, torch.float32))
@@ -147,7 +148,7 @@ class RateReductionLoss(CodingRateLoss):
         problem = _target_problem(Z, y)
         tensors = () if problem else (Z, y)
         Z, y = _gather_rows(*tensors, problem=problem, distributed=self.distributed)
-        if len(Z) == 0: raise ValueError('a rate needs two features or more, got 0')
+        if len(Z) == 0: raise UserError('a rate needs two features or more, got 0')
         if y.dim() == 1:
             _, class_index = y.unique(return_inverse=True)
             y = F.one_hot(class_index)

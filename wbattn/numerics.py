@@ -9,6 +9,7 @@ __all__ = ['resolve_sizes']
 import math
 import torch
 from torch import Tensor
+from .checks import UserError
 
 # %% ../nbs/04_numerics.ipynb #b0ea97f8
 def accumulation_dtype(
@@ -36,13 +37,13 @@ def no_autocast(
 def _check_sizes(sizes, rows):
     "Raise `ValueError` unless `sizes` holds finite numbers ≥ 0 of the shape `rows`."
     if not isinstance(sizes, Tensor):
-        raise ValueError(f'sizes must be a tensor b n = {rows}, got {type(sizes).__name__}')
-    if sizes.is_complex(): raise ValueError(f'sizes must be real numbers, got {sizes.dtype}')
-    if sizes.shape != rows: raise ValueError(f'sizes must be b n = {rows}, got {tuple(sizes.shape)}')
+        raise UserError(f'sizes must be a tensor b n = {rows}, got {type(sizes).__name__}')
+    if sizes.is_complex(): raise UserError(f'sizes must be real numbers, got {sizes.dtype}')
+    if sizes.shape != rows: raise UserError(f'sizes must be b n = {rows}, got {tuple(sizes.shape)}')
     transformed = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
     if sizes.device.type != 'cpu' or transformed: return
     wrong = ~((sizes >= 0) & (sizes < math.inf))
-    if wrong.any(): raise ValueError(f'sizes must be ≥ 0 and finite, got {sizes[wrong][0].item()}')
+    if wrong.any(): raise UserError(f'sizes must be ≥ 0 and finite, got {sizes[wrong][0].item()}')
 
 def resolve_sizes(
     sizes:Tensor,  # how many tokens each row stands for, as a user gave them

@@ -12,7 +12,7 @@ from functools import wraps
 import torch
 from torch import Tensor
 from einops import einsum
-from .checks import check_real, require
+from .checks import UserError, check_real, require
 
 # %% ../nbs/03_rates.ipynb #ea5b706c
 def _in_float64(rate):
@@ -39,8 +39,8 @@ def _in_float64(rate):
 def _check_token_set(Z):
     "Raise `ValueError` unless `Z` is `... n d` with n, d ≥ 1."
     if Z.ndim >= 2 and Z.shape[-2] > 0 and Z.shape[-1] > 0: return
-    raise ValueError('Z must hold at least one token of at least one feature, ... n d, '
-                     f'got shape {tuple(Z.shape)}')
+    raise UserError('Z must hold at least one token of at least one feature, ... n d, '
+                    f'got shape {tuple(Z.shape)}')
 
 def _check_eps(eps): require(0 < eps < math.inf, 'eps', eps, 'a finite number > 0')
 
@@ -48,7 +48,7 @@ def _check_eps(eps): require(0 < eps < math.inf, 'eps', eps, 'a finite number > 
 def _require_all(condition, text):
     "Raise `ValueError` with `text` unless it holds everywhere; compiled code, or `meta`, trusts its input."
     if torch.compiler.is_compiling() or condition.is_meta: return
-    if not bool(condition.all()): raise ValueError(text)
+    if not bool(condition.all()): raise UserError(text)
 
 def _eye_plus(gram):
     "I + c·Gram `... m m`, given as c·Gram; refuses one next to which the 1 vanishes in rounding."
@@ -92,7 +92,7 @@ def coding_rate(
 def _check_membership(Z, Pi):
     "Raise `ValueError` unless `Pi: ... n k` is a non-negative membership of the tokens of `Z`."
     if Pi.ndim < 2 or Pi.shape[-2] != Z.shape[-2] or Pi.shape[-1] < 1:
-        raise ValueError(f'Pi must be a membership ... {Z.shape[-2]} k, got {tuple(Pi.shape)}')
+        raise UserError(f'Pi must be a membership ... {Z.shape[-2]} k, got {tuple(Pi.shape)}')
     _require_all((Pi >= 0) & Pi.isfinite(), 'Pi must hold finite, non-negative weights')
 
 def _shares_and_weights(Z, Pi):
@@ -142,8 +142,8 @@ def rate_reduction(
 def _check_bases(Z, U):
     "Raise `ValueError` unless `U` is `k d p` with the width of the tokens."
     if U.ndim == 3 and U.shape[1] == Z.shape[-1] and 0 not in U.shape: return
-    raise ValueError(f'U must be bases k {Z.shape[-1]} p for Z of shape {tuple(Z.shape)}, '
-                     f'got {tuple(U.shape)}')
+    raise UserError(f'U must be bases k {Z.shape[-1]} p for Z of shape {tuple(Z.shape)}, '
+                    f'got {tuple(U.shape)}')
 
 # %% ../nbs/03_rates.ipynb #52ffe65f
 @_in_float64
@@ -172,7 +172,7 @@ def variational_rate(
     _check_eps(eps)
     _check_membership(Z, Pi)
     _check_bases(Z, U)
-    if len(U) != Pi.shape[-1]: raise ValueError(f'{len(U)} bases for {Pi.shape[-1]} groups')
+    if len(U) != Pi.shape[-1]: raise UserError(f'{len(U)} bases for {Pi.shape[-1]} groups')
     share, weights = _shares_and_weights(Z, Pi)
     codes = einsum(Z, U, '... n d, k d p -> ... k n p')
     energy = einsum(weights, codes**2, '... k n, ... k n p -> ... k p')

@@ -22,7 +22,7 @@ from .ops.dmsa import DMSA
 from .ops.eca import ECAttention
 from .ops.redunet import compression_operators, expansion_operator
 from .ops.tssa import TSSA
-from .checks import check_choice
+from .checks import UserError, check_choice
 from .data.scenes import digits_dls, scenes
 from .models import create
 
@@ -157,7 +157,7 @@ def write_tiny(
     form = _formats[name]
     root = Path(root)
     if form.classes is not None:
-        if classes not in (None, form.classes): raise ValueError(f'classes={classes}; {name} has {form.classes}')
+        if classes not in (None, form.classes): raise UserError(f'classes={classes}; {name} has {form.classes}')
         classes = form.classes
     if root.is_dir() and any(root.iterdir()): raise FileExistsError(f'{str(root)!r} is not empty')
     root.mkdir(parents=True, exist_ok=True)

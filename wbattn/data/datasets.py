@@ -19,7 +19,7 @@ from PIL import Image
 from unittest.mock import patch as replaced
 from fastai.data.core import DataLoaders, Datasets
 from ..checks import check_choice, check_types, nearest, require, UserError
-from .files import decode_text, describe_left_out, find_pictures, print_main
+from .files import OWN_RUNS, decode_text, describe_left_out, find_pictures, print_main
 from .images import check_files, image_dls, mask_dls
 from .loaders import DATASETS, DatasetSpec, Loaders, dataset, hold_out
 from .sequences import byte_rows, sequence_dls, sequence_options
@@ -36,7 +36,7 @@ def pictures(
     format='',    # in which form it comes, and on which terms
     url='',       # where it is published
     arch=DatasetSpec.arch, # model that is trained on it unless another is named
-    **options     # of `image_dls`: train_on, valid_pct, own, data_dir, hflip, augment, verify
+    **options     # of `image_dls`: train_on, valid_pct, mean_and_std, data_dir, hflip, augment, verify
 ):                # a decorator
     "Put a reader of pictures into the table of data sets."
     add_row = dataset(name, title, images, classes, size, format=format, url=url, arch=arch)
@@ -88,7 +88,7 @@ SPLITS = {
 def _splits_in(tv, parts):
     "The published parts that are asked for; a `UserError` for one that isn't published, or that comes twice"
     known = SPLITS[tv]
-    names = '+'.join(dict.fromkeys(parts)).split('+')
+    names = [name for part in dict.fromkeys(parts) for name in part.split('+')]
     are_splits = set(names) <= set(known) and len(set(names)) == len(names)
     expected = f"one of {', '.join(known)}, or several of them joined by +, test apart"
     require(are_splits, 'train_on', parts[0], expected)
@@ -118,30 +118,35 @@ def read_published(
     for names in parts:
         splits = [read[split] for split in names.split('+')]
         joined[names] = join_parts(*((split.images, split.labels) for split in splits))
-    return joined, splits[0].classes
+    first, *_ = read.values()
+    return joined, first.classes
 
 # %% ../../nbs/50_datasets.ipynb #9dcc50dc
-def _published(name, tv, *row, **options):
+def _published(name, tv, title, images, classes, size, format, url, **options):
     "A row for a data set that torchvision reads."
-    add_row = pictures(name, *row, valid_pct=0., **options)      # papers validate on the test part
+    add_row = pictures(name, title, images, classes, size, format, url,
+                       valid_pct=0., **options)                  # papers validate on the test part
     add_row(partial(read_published, tv, name))
 
 _cifar_url = 'https://www.cs.toronto.edu/~kriz/cifar.html'
-_published('cifar10', tvd.CIFAR10, 'CIFAR-10, small photographs', '50,000 → 10,000', 10, 32,
-           'pickled arrays', _cifar_url,
-           own=((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)))
-_published('cifar100', tvd.CIFAR100, 'CIFAR-100, small photographs', '50,000 → 10,000', 100, 32,
-           'pickled arrays', _cifar_url,
-           own=((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)))
-_published('svhn', tvd.SVHN, 'Street View House Numbers', '73,257 (+ 531,131) → 26,032', 10, 32,
-           'MATLAB arrays', 'http://ufldl.stanford.edu/housenumbers/', hflip=0.,
-           own=((0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970)))
-_published('flowers', tvd.Flowers102, 'Oxford 102 Flowers', '1,020 (+ 1,020) → 6,149', 102, 224,
-           'JPEG, MATLAB lists', 'https://www.robots.ox.ac.uk/~vgg/data/flowers/102/')
-_published('pets', tvd.OxfordIIITPet, 'Oxford-IIIT Pets, 37 breeds', '3,680 → 3,669', 37, 224,
-           'JPEG, text lists', 'https://www.robots.ox.ac.uk/~vgg/data/pets/', train_on='trainval')
-_published('food101', tvd.Food101, 'Food-101, photographs of dishes', '75,750 → 25,250', 101, 224,
-           'JPEG, JSON lists', 'https://data.vision.ee.ethz.ch/cvl/datasets_extra/food-101/')
+_published('cifar10', tvd.CIFAR10, title='CIFAR-10, small photographs', images='50,000 → 10,000',
+           classes=10, size=32, format='pickled arrays', url=_cifar_url,
+           mean_and_std=((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)))
+_published('cifar100', tvd.CIFAR100, title='CIFAR-100, small photographs', images='50,000 → 10,000',
+           classes=100, size=32, format='pickled arrays', url=_cifar_url,
+           mean_and_std=((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)))
+_published('svhn', tvd.SVHN, title='Street View House Numbers', images='73,257 (+ 531,131) → 26,032',
+           classes=10, size=32, format='MATLAB arrays', url='http://ufldl.stanford.edu/housenumbers/', hflip=0.,
+           mean_and_std=((0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970)))
+_published('flowers', tvd.Flowers102, title='Oxford 102 Flowers', images='1,020 (+ 1,020) → 6,149',
+           classes=102, size=224, format='JPEG, MATLAB lists',
+           url='https://www.robots.ox.ac.uk/~vgg/data/flowers/102/')
+_published('pets', tvd.OxfordIIITPet, title='Oxford-IIIT Pets, 37 breeds', images='3,680 → 3,669',
+           classes=37, size=224, format='JPEG, text lists',
+           url='https://www.robots.ox.ac.uk/~vgg/data/pets/', train_on='trainval')
+_published('food101', tvd.Food101, title='Food-101, photographs of dishes', images='75,750 → 25,250',
+           classes=101, size=224, format='JPEG, JSON lists',
+           url='https://data.vision.ee.ethz.ch/cvl/datasets_extra/food-101/')
 
 # %% ../../nbs/50_datasets.ipynb #49grey02
 @dataset('grey_cifar10', 'CIFAR-10 in grey, row by row', '45,000 + 5,000 → 10,000', 10, 1024,
@@ -168,6 +173,7 @@ PART_FOLDERS = dict(
     test=('test', 'testing')) # part → names of its folder
 
 ROOT = '' # the folder that is read, by its name below itself
+FLAT_PARTS = 'folders named as a part, without class folders' # why they were left out
 
 def _part(name):
     "Which part a folder of this name is: 'train', 'val', 'test', or none"
@@ -191,7 +197,7 @@ def _folder_of_parts(found):
         if _class_folders(found, name):
             other = where.setdefault(part, name)
             if other != name: raise UserError(f"{other!r} and {name!r} are both {part} parts; expected one")
-        elif _below(found.files, name): found.leave_out('folders named as a part, without class folders', name)
+        elif _below(found.files, name): found.leave_out(FLAT_PARTS, name)
     return where
 
 # %% ../../nbs/50_datasets.ipynb #49fold02
@@ -233,13 +239,13 @@ def _pictures_of(found, folder, classes, folders):
 def _holds_runs(found, folder, name):
     "Is a folder without pictures there only for runs of ours?"
     inside = _inside(folder, name)
-    runs = found.left_out.get('runs of wbattn', ())
+    runs = found.left_out.get(OWN_RUNS, ())
     return not _below(found.files, inside) and (bool(_below(runs, inside)) or name == 'runs')
 
 # %% ../../nbs/50_datasets.ipynb #50fa0001
 def _check_flat_parts(found, where):
     "Note what lies beside train; without it, a folder of pictures that is called as a part raises an error"
-    flat = found.left_out.get('folders named as a part, without class folders', [])
+    flat = found.left_out.get(FLAT_PARTS, [])
     if 'train' in where:
         for name in _class_folders(found, ROOT):
             if name not in where.values() and name not in flat: found.leave_out('folders beside train', name)
@@ -377,7 +383,7 @@ def real_accuracy(
     for predicted, path in zip(preds, ds.items, strict=True):
         name = f'{Path(path).stem}.JPEG'
         if name not in labels_of:
-            raise ValueError(f"{name!r} has no ReaL labels; expected such as ILSVRC2012_val_00000001.JPEG")
+            raise UserError(f"{name!r} has no ReaL labels; expected such as ILSVRC2012_val_00000001.JPEG")
         if labels_of[name]: hits.append(int(predicted) in labels_of[name])
     return float(np.mean(hits))
 

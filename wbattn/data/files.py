@@ -71,11 +71,13 @@ def find_files(
     return found
 
 # %% ../../nbs/43_files.ipynb #04d1910b
+OWN_RUNS = 'runs of wbattn' # why a folder was left out
+
 def _look_into(found, name, folders, links, visited):
     "Sort what is in a folder: files, folders to look into, links to follow"
     path = os.path.join(found.root, name) if name else found.root
     entries = sorted(os.scandir(path), key=attrgetter('name'))
-    if name and _is_ours(path, {entry.name for entry in entries}): return found.leave_out('runs of wbattn', name)
+    if name and _is_ours(path, {entry.name for entry in entries}): return found.leave_out(OWN_RUNS, name)
     visited.add(os.path.realpath(path))
     if name: found.folders.append(name)
     for entry in entries:

@@ -154,7 +154,7 @@ class Augment:
         check_fields(self)
         check_policy(self.auto_augment)
         try: self.train_tfm((32, 32))
-        except Exception as e: raise ValueError(_policy_words(self.auto_augment)) from e
+        except Exception as e: raise UserError(_policy_words(self.auto_augment)) from e
 
     def valid_tfm(self,
         size=(224, 224),           # height and width of the result
@@ -272,12 +272,12 @@ def _augmentation(name, size, changes):
     check_choice(name, AUGMENTS, "unknown augment")
     return replace(AUGMENTS[name], **changes)
 
-def _mean_and_std(mean, std, own, size):
+def _mean_and_std(mean, std, of_data, size):
     "What was asked for; else the data set's own for small pictures, and ImageNet's for others"
     in_range = mean is None or 0 <= np.min(mean) and np.max(mean) <= 1
     require(in_range, 'mean', mean, "a number from 0 to 1, or one of each channel")
     require(std is None or np.min(std) > 0, 'std', std, "a positive number, or one of each channel")
-    own_mean, own_std = own if own and _is_small(size) else (IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD)
+    own_mean, own_std = of_data if of_data and _is_small(size) else (IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD)
     return to_3tuple(own_mean if mean is None else mean), to_3tuple(own_std if std is None else std)
 
 def _augmented(parts, vocab, aug, size, mean):
@@ -313,7 +313,7 @@ def image_dls(
     augment:str|None=None, # a name in AUGMENTS; None: by size 'light' or 'finetune'
     mean:float|tuple[float, float, float]|None=None, # of each channel, in [0, 1]; None: own or ImageNet's
     std:float|tuple[float, float, float]|None=None, # likewise
-    own:tuple|None=None, # the data set's mean and std
+    mean_and_std:tuple|None=None, # the data set's own
     verify:bool=True, # compare the files' checksums with those published; of a folder: decode every file once
     **kwargs         # fields of Augment
 )->Loaders:
@@ -323,7 +323,7 @@ def image_dls(
     size = height_width(img_size)
     require(not valid_pct or 0 < valid_pct < 1, 'valid_pct', valid_pct, "0, or a share below 1")
     aug = _augmentation(augment, size, kwargs)
-    mean, std = _mean_and_std(mean, std, own, size)
+    mean, std = _mean_and_std(mean, std, mean_and_std, size)
     parts, vocab = read(data_dir=data_dir, parts=(train_on, 'test'), download=download, verify=verify)
     parts = _by_role(parts, train_on)
     parts = hold_out(parts, valid_pct)

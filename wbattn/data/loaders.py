@@ -30,7 +30,7 @@ from .tasks import ROLES, fingerprint, picture_task
 def holds_files(
     inputs # of a data set
 )->bool:
-    "Are these paths of files?"
+    "Are these paths of files? They are texts or paths; an array of objects holds items in memory."
     return getattr(inputs, 'dtype', None) != object and isinstance(next(iter(inputs), None), (str, Path))
 
 class Labelled(Datasets):
@@ -123,7 +123,7 @@ class BatchDL(TfmdDL):
     def create_batches(self,
         samps # numbers of the epoch's items, in order
     ):
-        "Batches of the items at `samps`."
+        "Batches of the items at `samps`; tensors are indexed as they are: no transform of items is called for them."
         tensors = [tl.items for tl in self.dataset.tls]
         if not isinstance(tensors[0], Tensor):
             yield from super().create_batches(samps)
@@ -134,7 +134,7 @@ class BatchDL(TfmdDL):
     def shuffle_fn(self,
         idxs # numbers of all items
     )->list:
-        "As many numbers in random order."
+        "As many numbers in random order; where items are repeated, each comes so often in a row, and fewer of them."
         repeats = getattr(self.dataset, 'repeats', 1)
         return np.repeat(super().shuffle_fn(idxs), repeats)[:len(idxs)].tolist()
 
@@ -162,8 +162,8 @@ class Loaders(DataLoaders):
     ):                     # a loader
         "A loader of other items, treated as those for validation are."
         if not isinstance(self.valid_ds, Datasets):
-            raise ValueError(f"{self.task.unit} can't be tested or predicted one by one; "
-                             "make loaders of what is new")
+            raise UserError(f"{self.task.unit} can't be tested or predicted one by one; "
+                            "make loaders of what is new")
         if not with_labels:
             inputs = [o[0] if isinstance(o, tuple) else o for o in test_items]
             return super().test_dl(inputs, rm_type_tfms, **kwargs)
@@ -188,12 +188,12 @@ def with_targets(
 def _with_target(item, known, vocab):
     if isinstance(item, tuple): return item[:2]
     if not isinstance(item, (str, Path)):
-        raise ValueError(f"an item is {type(item).__name__}; expected a pair of input and label, or a file")
+        raise UserError(f"an item is {type(item).__name__}; expected a pair of input and label, or a file")
     if str(item) in known: return item, known[str(item)]
     for folder in Path(item).parents:
         if folder.name in vocab: return item, folder.name
-    raise ValueError(f"{str(item)!r} has no label; "
-                     "expected a pair of file and label, or a folder named as a class")
+    raise UserError(f"{str(item)!r} has no label; "
+                    "expected a pair of file and label, or a folder named as a class")
 
 # %% ../../nbs/44_loaders.ipynb #b755d209
 def _show_table(rows, columns):
@@ -348,8 +348,7 @@ def _count(size, members):
 # %% ../../nbs/44_loaders.ipynb #44ad0002
 def _held_out(x, y, share):
     "Indices to train on and to hold out; `x` and `y` are arrays"
-    is_files = x.dtype.kind == 'U'
-    if is_files: return split_by_name(names_below(x.tolist()), y, share)
+    if holds_files(x): return split_by_name(names_below(x.tolist()), y, share)
     return stratified_split(y, share)
 
 def hold_out(

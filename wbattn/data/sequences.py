@@ -49,7 +49,7 @@ class Symbols(Transform):
     def encodes(self, o): # a list of sequences, or one where there is one to a label
         rows = [o] if self.documents == 1 and not isinstance(o, list) else list(o)
         if len(rows) != self.documents:
-            raise ValueError(f"{len(rows)} sequences; expected {self.documents} to a label")
+            raise UserError(f"{len(rows)} sequences; expected {self.documents} to a label")
         return [row[:self.max_len] for row in rows]
     def decodes(self, o): # ids `n`, or `documents n`, filled up with zeros
         texts = [self._as_text(row[row > 0]) for row in o.view(self.documents, -1)]

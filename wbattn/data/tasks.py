@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from torch import Tensor
 from fastai.data.transforms import get_c
 from fastai.torch_core import TensorMultiCategory
+from ..checks import UserError
 
 # %% ../../nbs/41_tasks.ipynb #edbc33d5
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def class_names(
     if vocab is not None and len(vocab) == count: names = list(vocab)
     else: names = list(range(count or num_classes or 0))
     if not names:
-        raise ValueError("these loaders don't say how many classes there are; set dls.vocab, their names")
+        raise UserError("these loaders don't say how many classes there are; set dls.vocab, their names")
     return names
 
 # %% ../../nbs/41_tasks.ipynb #39bf9ee3
@@ -77,8 +78,8 @@ def target_kind(
     if whole and y.ndim == 3: return 'masks'
     if isinstance(y, Tensor) and y.is_floating_point() and y.ndim in (1, 2): return 'numbers'
     what = f'{y.dtype} of shape {list(y.shape)}' if isinstance(y, Tensor) else type(y).__name__
-    raise ValueError(f"the targets of a batch are {what}; expected classes `b`, labels `b c`, numbers `b` or "
-                     "`b k`, or masks `b h w`")
+    raise UserError(f"the targets of a batch are {what}; expected classes `b`, labels `b c`, numbers `b` or "
+                    "`b k`, or masks `b h w`")
 
 # %% ../../nbs/41_tasks.ipynb #3805ae84
 def task_of(
@@ -90,7 +91,7 @@ def task_of(
     batch = first_batch(dls.valid)
     if len(batch) != 2 or getattr(batch[0], 'ndim', 0) != 4:
         shapes = [list(getattr(o, 'shape', ())) for o in batch]
-        raise ValueError(f"a batch has parts of shapes {shapes}; expected pictures `b c h w` and targets")
+        raise UserError(f"a batch has parts of shapes {shapes}; expected pictures `b c h w` and targets")
     x, y = batch
     _, chans, *size = x.shape
     kind = target_kind(y)

@@ -195,9 +195,9 @@ class TextDL(TableDL):
     @property
     def vocab(self):
         "No classes for fastai's ClassificationInterpretation; the vocabulary is that of all loaders."
-        raise ValueError("a text has tokens to predict and no classes to confuse, "
-                         "so ClassificationInterpretation can't take it; "
-                         "its vocabulary is dls.vocab, and Interpretation has its losses")
+        raise UserError("a text has tokens to predict and no classes to confuse, "
+                        "so ClassificationInterpretation can't take it; "
+                        "its vocabulary is dls.vocab, and Interpretation has its losses")
     def get_idxs(self)->list:
         "Numbers of the epoch's blocks, in order."
         blocks = torch.arange(len(self.dataset))

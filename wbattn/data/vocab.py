@@ -47,7 +47,7 @@ class GPT2Vocab:
     def codes(self):
         try: from tiktoken import get_encoding
         except ImportError:
-            raise ImportError("GPT-2's tokens need tiktoken: pip install wbattn[text]") from None
+            raise UserError("GPT-2's tokens need tiktoken: pip install wbattn[text]") from None
         return get_encoding('gpt2')
 
     def encode(self,

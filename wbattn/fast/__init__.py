@@ -20,6 +20,7 @@ from ..numerics import accumulation_dtype, plain_grad, resolve_sizes, widen
 from ..ops.causal import as_half_lives, causal_token_statistics_attention, causal_token_statistics_step
 from ..ops.dmsa import check_masked_codes, decoupled_attention, rotary_angles, rotary_scores
 from ..ops.tssa import Sums, as_temperatures, check_codes, token_statistics_attention
+from ..checks import UserError
 
 # %% ../../nbs/29_core.ipynb #6d15caa5
 def _load(folder):
@@ -112,7 +113,7 @@ class CoreFunction:
             if isinstance(value, Tensor):
                 expected = torch.float64 if kind == DOUBLE else dtype
                 if value.dtype != expected:
-                    raise ValueError(f'{self.name}: {name} must be {expected}, got {value.dtype}')
+                    raise UserError(f'{self.name}: {name} must be {expected}, got {value.dtype}')
                 value = value.data_ptr()
             own.append(value)
         return own
@@ -124,7 +125,7 @@ _namespace = 'wbattn' if _in_library else 'wbattn_page'   # a page must not repl
 def _check_one_device(name, *inputs):
     "Raise `ValueError` unless all tensors are on one device."
     devices = {str(t.device) for t in inputs if isinstance(t, Tensor)}
-    if len(devices) > 1: raise ValueError(f'{name}: all tensors must be on one device, got {sorted(devices)}')
+    if len(devices) > 1: raise UserError(f'{name}: all tensors must be on one device, got {sorted(devices)}')
 
 def _new_codes(w):
     "Codes like `w: b h n p`, tokens first in memory."
@@ -394,7 +395,7 @@ def _token_statistics_step_in_c(w, temp, bias, energy, group_energy, group_size,
     state = (energy, group_energy, group_size)
     before = torch.cat([t.flatten(1).double() for t in state], 1)
     if before.shape != (b, 2*h*p + h):
-        raise ValueError('the sums before must be b h 1 p, b h 1 p and b h 1 1')
+        raise UserError('the sums before must be b h 1 p, b h 1 p and b h 1 1')
     update, after = _causal_update_and_sums(w, temp, bias, half_life, before)
     parts = after.split([h*p, h*p, h], 1)
     return update, Sums(*(part.view_as(t).to(t.dtype) for part, t in zip(parts, state)))

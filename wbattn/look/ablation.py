@@ -21,7 +21,7 @@ from typing import Callable, NamedTuple
 from .measure import MissingQuantity, collect, missing_quantity, run_model
 from .palette import BLUE, COLORS, GREY
 from .plots import new_figure
-from ..checks import check_value, choice_of, int_range, require
+from ..checks import UserError, check_value, choice_of, int_range, require
 from ..ops.eca import ECAttention, compress
 from ..train.checkpoint import rng_state, set_rng_state
 from ..train.metrics import mean_iou, overlaps
@@ -84,7 +84,7 @@ UPDATE_HALVES = dict(expand=_without_expansion, compress=_without_compression)
 def _zeroing_hook(op, head, half):
     "Hook that takes attention, a head (from 1) or a half away from a layer; returns what removes the hook"
     if head is not None and half is not None:
-        raise ValueError(f"head={head} and half={half!r}; expected one of them")
+        raise UserError(f"head={head} and half={half!r}; expected one of them")
     if half is not None:
         check_value('half', half, choice_of(*UPDATE_HALVES))
         require(isinstance(op, ECAttention), 'half', half, f"an ECAttention, not {type(op).__name__}")
@@ -214,8 +214,8 @@ def _check_called(model, x):
     def see(op, z, update): return True
     for block, is_called in enumerate(collect(model, x, see, block_attention(model)), 1):
         if is_called: continue
-        raise ValueError(f"{type(model).__name__} doesn't call the attention of block {block}, "
-                         "so it can't be taken away")
+        raise UserError(f"{type(model).__name__} doesn't call the attention of block {block}, "
+                        "so it can't be taken away")
 
 def _scores_by_sample(model, batches, parts, score, bytes_per_token):
     "The score, and what it needs of each sample, with attention and without each part: a list of `n …`"
@@ -233,7 +233,7 @@ def _scores_by_sample(model, batches, parts, score, bytes_per_token):
             expected = f'a number for each of {len(y)} samples'
             require(values.shape[:1] == y.shape[:1], 'shape of the score', tuple(values.shape), expected)
             samples.append(values.double().cpu())
-    if not known[0]: raise ValueError("dl holds no batch; expected a loader with samples")
+    if not known[0]: raise UserError("dl holds no batch; expected a loader with samples")
     return score, [torch.cat(samples) for samples in known]
 
 # %% ../../nbs/62_ablate.ipynb #63ab0043

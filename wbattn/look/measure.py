@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from typing import Callable, NamedTuple
-from ..checks import check_choice, check_value, choice_of
+from ..checks import UserError, check_choice, check_value, choice_of
 from ..numerics import widen
 from ..ops.crate import ISTA
 from ..rates import coding_rate, effective_rank, spectrum_cdf, subspace_rate, variational_rate
@@ -71,7 +71,7 @@ def attention_kinds(
     kinds = {type(m).__name__: None for m in attention_layers(model).values()}     # each once, in order
     return ', '.join(kinds) or 'none'
 
-class MissingQuantity(ValueError):
+class MissingQuantity(UserError):
     "The model doesn't have what was asked for."
 
 def missing_quantity(
@@ -290,7 +290,7 @@ def to_patch_grid(
     rows, cols = (1, n) if x.ndim == 2 else patch_grid(model, x.shape[-2:])
     in_front = n - rows*cols
     if not 0 <= in_front <= getattr(model, 'num_prefix_tokens', 0):
-        raise ValueError(f"{n} tokens don't form the grid of {rows}×{cols} patches")
+        raise UserError(f"{n} tokens don't form the grid of {rows}×{cols} patches")
     return rearrange(values[..., in_front:], 'b h (r c) -> b h r c', r=rows).float().cpu()
 
 # %% ../../nbs/60_measure.ipynb #29a2ca0e

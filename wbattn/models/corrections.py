@@ -16,7 +16,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from timm.layers import Attention
 from torch import Tensor, nn
-from ..checks import require
+from ..checks import UserError, require
 from ..ops.attention import SoftmaxAttention
 from ..ops.crate import MSSA
 
@@ -169,13 +169,13 @@ def resolve_correction(
     kind = correction.kind
     if kind in ('none', 'prop'): return correction
     if type(attn) not in scored:
-        raise ValueError(f'{kind} corrects attention scores, and {type(attn).__name__} has none; fits: none, prop')
+        raise UserError(f'{kind} corrects attention scores, and {type(attn).__name__} has none; fits: none, prop')
     fitted = dict(heads=correction.heads, depth=correction.depth) | correction.fitted
     here = dict(heads=attn.num_heads, depth=depth, arch=arch, r=r)
     for what, value in here.items():
         if fitted.get(what, value) == value: continue
-        raise ValueError(f'this correction ({kind}) was fitted for {what}={fitted[what]}, '
-                         f'here it is {what}={value}')
+        raise UserError(f'this correction ({kind}) was fitted for {what}={fitted[what]}, '
+                        f'here it is {what}={value}')
     return correction
 
 # %% ../../nbs/36_corrections.ipynb #a51de288
@@ -200,7 +200,7 @@ def load_correction(
         metadata = f.metadata() or {}
         state = {name: f.get_tensor(name) for name in f.keys()}
     if 'correction' not in metadata:
-        raise ValueError(f"{str(path)!r} holds no correction: expected a file of save_correction")
+        raise UserError(f"{str(path)!r} holds no correction: expected a file of save_correction")
     about = json.loads(metadata['correction'])
     fitted = about.pop('fitted')
     correction = Correction(**about)

@@ -17,7 +17,7 @@ from timm.layers import DropPath, LayerScale, to_2tuple
 from timm.models._features_fx import register_notrace_module
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from ..checks import check_choice, check_value, int_range, require
+from ..checks import UserError, check_choice, check_value, int_range, require
 from ..numerics import widen
 
 
@@ -321,7 +321,7 @@ class TimmModel(nn.Module):
             check_value(name, size, int_range(smallest))
             setattr(self, name, int(size))
         if embed_dim % num_heads:
-            raise ValueError(f"embed_dim={embed_dim} must be divisible by num_heads={num_heads}")
+            raise UserError(f"embed_dim={embed_dim} must be divisible by num_heads={num_heads}")
         self.num_features = self.head_hidden_size = embed_dim
 
     def get_classifier(self)->nn.Module:
@@ -385,7 +385,7 @@ def _copy_tensors(source, target):
     new = _named_tensors(source)
     old = _named_tensors(target)
     if {name: t.shape for name, t in old.items()} != {name: t.shape for name, t in new.items()}:
-        raise ValueError(f'{type(target).__name__} is not as it was built, so it can not be started anew')
+        raise UserError(f'{type(target).__name__} is not as it was built, so it can not be started anew')
     for name, t in old.items(): t.copy_(new[name])
 
 @patch
@@ -404,19 +404,19 @@ def init_weights(self:TimmModel):
         if hasattr(module, 'reset_parameters'): module.reset_parameters()
         elif len(module._parameters) + len(module._buffers) > 0:
             kind = type(module).__name__
-            raise ValueError(f'{kind} ({name}) has no reset_parameters, so it can not be started anew')
+            raise UserError(f'{kind} ({name}) has no reset_parameters, so it can not be started anew')
     self._init_parameters()
 
 # %% ../../nbs/30_layers.ipynb #c0d2b3fd
 @patch
 def _make_head(self:TimmModel, num_classes):
     kind = type(self).__name__
-    raise ValueError(f'{kind} has no classes: its head can not be replaced by one for {num_classes}')
+    raise UserError(f'{kind} has no classes: its head can not be replaced by one for {num_classes}')
 
 @patch
 def _check_pooling(self:TimmModel, global_pool):
     if not self.pools:
-        raise ValueError(f'{type(self).__name__} has no choice of pooling, got {global_pool!r}')
+        raise UserError(f'{type(self).__name__} has no choice of pooling, got {global_pool!r}')
     check_choice(global_pool, self.pools, 'unknown global_pool')
 
 @patch

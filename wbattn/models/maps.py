@@ -13,7 +13,7 @@ from einops import rearrange
 from fastcore.basics import patch
 from timm.layers import ConvNormAct, LayerNorm2d, Mlp
 from torch import Tensor, nn
-from ..checks import check_value, int_range, require
+from ..checks import UserError, check_value, int_range, require
 from .layers import Block, TimmModel, grid_kwargs, run_block
 from .transformer import BlockFactory
 from .zoo import create, default_cfgs, register
@@ -205,7 +205,7 @@ class Segmenter(TimmModel):
             kwargs.pop('in_chans', None)         # timm adds it to every model that reads pictures
             if kwargs: raise TypeError(f'a body that is given takes no arguments, got {[*kwargs]}')
         if not hasattr(body, 'forward_intermediates'):
-            raise ValueError(f"{type(body).__name__} can be no body: it has not timm's forward_intermediates")
+            raise UserError(f"{type(body).__name__} can be no body: it has not timm's forward_intermediates")
         check_value('num_classes', num_classes, int_range())
         check_value('decoder_depth', decoder_depth, int_range(0))
         body = _with_same_layers(body)
@@ -256,7 +256,7 @@ def set_grad_checkpointing(self:Segmenter,
 @torch.no_grad()
 def init_weights(self:Segmenter):
     "Start all parameters and buffers, as a newly built segmenter does; `ValueError` where the body can't."
-    if not isinstance(self.body, TimmModel): raise ValueError(f'{type(self.body).__name__} can not be started anew')
+    if not isinstance(self.body, TimmModel): raise UserError(f'{type(self.body).__name__} can not be started anew')
     self.body.init_weights()
     for m in self.head.modules():
         if hasattr(m, 'reset_parameters'): m.reset_parameters()

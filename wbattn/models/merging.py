@@ -23,7 +23,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 from .corrections import Correction, attend_merged, queries_keys_values, resolve_correction, scored
 from .layers import grid_kwargs, run_block, second_half
 from .transformer import WhiteBoxTransformer, intermediates
-from ..checks import check_choice, check_value, choice_of, is_int, require
+from ..checks import UserError, check_choice, check_value, choice_of, is_int, require
 from ..numerics import widen
 from ..ops.plans import COSINE, MergePlan, bipartite_plan, threshold_plan, window_plan
 
@@ -61,8 +61,8 @@ def _check_known(module):
     known = known_parts.get(type(module), '').split()
     unknown = {*module._modules, *module._parameters} - {*known}
     if not unknown: return
-    raise ValueError(f'{type(module).__name__} can not be merged, as wbattn.models and plain ViT and DeiT can: '
-                     f'it has parts that are not known: {sorted(unknown)}')
+    raise UserError(f'{type(module).__name__} can not be merged, as wbattn.models and plain ViT and DeiT can: '
+                    f'it has parts that are not known: {sorted(unknown)}')
 
 def _check_mergeable(model):
     "`ValueError`, saying why, for a model whose blocks can't be called part by part"
@@ -146,7 +146,7 @@ class TokenMerger(nn.Module):
     def __enter__(self)->'TokenMerger':
         "From here the model merges."
         if any(name in self.model.__dict__ for name in _lent_methods):
-            raise ValueError('this model is being merged already, or its forward was replaced')
+            raise UserError('this model is being merged already, or its forward was replaced')
         for name in _lent_methods: setattr(self.model, name, getattr(self, name))
         return self
 
@@ -378,7 +378,7 @@ def calibrate(
                 total[found.layer] += found.total.cpu()
                 pairs[found.layer] += found.pairs
     if pairs.sum() == 0:
-        raise ValueError('no tokens merged: calibration needs images, and r > 0 before the last layer')
+        raise UserError('no tokens merged: calibration needs images, and r > 0 before the last layer')
     correction.distortion.copy_(total/pairs.clamp_min(1))
     correction.fitted = dict(arch=_model_name(merger.model), r=merger.r_by_layer)
     return correction

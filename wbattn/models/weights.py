@@ -43,7 +43,7 @@ def check_weights(
     wrong = [f'{name}: {given[name]} for {shape}' for name, shape in expected.items()
              if name in given and given[name] != shape]
     if missing or extra or wrong:
-        raise ValueError(f"{what}; missing: {missing[:8]}, extra: {extra[:8]}, of another shape: {wrong[:8]}")
+        raise UserError(f"{what}; missing: {missing[:8]}, extra: {extra[:8]}, of another shape: {wrong[:8]}")
 
 # %% ../../nbs/35_weights.ipynb #34a10006
 def module_kinds(
@@ -59,7 +59,7 @@ def check_rebuilds(
     "`ValueError` unless the model's name and arguments build such a model."
     if not hasattr(model, '_model_args') or not hasattr(model, 'pretrained_cfg'):
         kind = type(model).__name__
-        raise ValueError(f"can't save a {kind}; expected a model of create() or timm.create_model()")
+        raise UserError(f"can't save a {kind}; expected a model of create() or timm.create_model()")
     arch = model.pretrained_cfg['architecture']
     args = build_args(model)
     with torch.device('meta'): rebuilt = create(arch, **args)
@@ -70,7 +70,7 @@ def check_rebuilds(
     changed = [f'{name}: {kinds.get(name)} for {kind}' for name, kind in expected.items()
                if kinds.get(name) != kind]
     added = kinds.keys() - expected.keys()
-    if changed or added: raise ValueError(f"{what}; other modules: {changed[:8]}")
+    if changed or added: raise UserError(f"{what}; other modules: {changed[:8]}")
 
 # %% ../../nbs/35_weights.ipynb #54f533e6
 def save_model(
@@ -154,7 +154,7 @@ def read_config(
             raise UserError(f"{name} in config.json is {written[name]!r:.40}; expected a {kind.__name__}")
     cfg, arch, args = load_model_config_from_path(path)
     wrong = sorted(_other_weights & args.keys())
-    if wrong: raise ValueError(f"config.json in {str(path)!r} asks for other weights: {', '.join(wrong)}")
+    if wrong: raise UserError(f"config.json in {str(path)!r} asks for other weights: {', '.join(wrong)}")
     return SavedConfig(arch, dict(num_classes=cfg['num_classes']) | args, cfg)
 
 # %% ../../nbs/35_weights.ipynb #8af4b1c5

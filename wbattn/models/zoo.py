@@ -23,7 +23,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 from ..forms import use
-from ..checks import check_choice
+from ..checks import UserError, check_choice
 from ..ops.variants import variant_layers
 from .transformer import WhiteBoxTransformer
 
@@ -324,5 +324,5 @@ def check_fits(
     needed = memory_estimate(arch, bs, **kwargs)
     if needed <= available: return
     size = ', '.join(f'{name}={value}' for name, value in kwargs.items()) or 'its own size'
-    raise ValueError(f"{arch} with {size} takes at least {needed/2**30:,.0f} GiB, "
-                     f"and there are {available/2**30:,.0f} GiB")
+    raise UserError(f"{arch} with {size} takes at least {needed/2**30:,.0f} GiB, "
+                    f"and there are {available/2**30:,.0f} GiB")

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 from torch.library import custom_op
-from ..checks import (NOT_NEGATIVE, Rule, check_tensors, check_tokens, check_value, is_int,
-                           refuse_mask, require, resolve_head_dim)
+from ..checks import (NOT_NEGATIVE, Rule, UserError, check_tensors, check_tokens, check_value, is_int, refuse_mask,
+                           require, resolve_head_dim)
 from ..forms import Unfit
 from ..numerics import (accumulation_dtype, differentiated, mix64, no_autocast, plain_grad, resolve_sizes,
                              shift_right, splitmix64, widen)
@@ -132,8 +132,8 @@ def cholesky_basis(
         identity = torch.eye(Y.shape[-1], dtype=Y.dtype, device=Y.device)
         L, info = torch.linalg.cholesky_ex(gram(Y) + eps * identity)
         if info.any():
-            raise ValueError(f'the Gram matrix of the sketch is not positive definite with eps={eps}: '
-                             'non-finite input, or dependent columns and too small a ridge')
+            raise UserError(f'the Gram matrix of the sketch is not positive definite with eps={eps}: '
+                            'non-finite input, or dependent columns and too small a ridge')
         return torch.linalg.solve_triangular(L.mT, Y, upper=True, left=False)
 
 # %% ../../nbs/16_basis.ipynb #fc79b731

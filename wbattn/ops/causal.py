@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from fastcore.basics import patch
 from torch import nn, Tensor
 from ..forms import operator
-from ..checks import apply_block_options, is_int, refuse_mask, require
+from ..checks import UserError, apply_block_options, is_int, refuse_mask, require
 from ..numerics import accumulation_dtype, no_autocast, widen
 from .attention import SoftmaxAttention, softmax_attention
 from .crate import MSSA
@@ -65,7 +65,7 @@ def as_half_lives(
     fits = lives.shape in ((), (1,), (num_heads,))
     if not fits or not (values_unknown or (lives > 0).all()):
         expected = f'one number or one for each of the {num_heads} heads'
-        raise ValueError(f'half_life must be > 0, {expected}, got {half_life}')
+        raise UserError(f'half_life must be > 0, {expected}, got {half_life}')
     return lives.expand(num_heads)
 
 # %% ../../nbs/23_causal.ipynb #18aa0004
@@ -114,7 +114,7 @@ def causal_token_statistics_step(
 def _refuse_sizes(sizes):
     "Raise `ValueError` unless every row is one token"
     if sizes is None: return
-    raise ValueError('a causal operator takes no sizes: a merged row stands for several positions')
+    raise UserError('a causal operator takes no sizes: a merged row stands for several positions')
 
 # %% ../../nbs/23_causal.ipynb #8eda26f5
 class CausalOperator:

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 from fastcore.basics import patch
 from ..forms import Unfit, fast, operator, to_onnx
-from ..checks import (apply_block_options, check_tensors, check_tokens, check_value, choice_of, is_int,
+from ..checks import (UserError, apply_block_options, check_tensors, check_tokens, check_value, choice_of, is_int,
                            refuse_mask, require)
 from ..numerics import accumulation_dtype, no_autocast, resolve_sizes, widen
 from .attention import ProjectedAttention, is_bare, join_heads, split_heads
@@ -218,8 +218,8 @@ def _scores(self:DMSA, x, sizes, positions):
     "What membership and mask are made of `b h n`, in float32 at least"
     check_tokens(x, self.dim)
     if sizes is not None and self.rope and positions is None:
-        raise ValueError('with rotary positions a row of several sizes has no position of its own: '
-                         'give positions (b n) beside sizes, or rope=False')
+        raise UserError('with rotary positions a row of several sizes has no position of its own: '
+                        'give positions (b n) beside sizes, or rope=False')
     if not is_bare(self.pi):
         if self.rope: x = rotate(x, positions)
         return widen(self.pi(x)).transpose(-2, -1)

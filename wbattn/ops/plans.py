@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor
-from ..checks import Rule, check_value, is_int, is_number, require
+from ..checks import UserError, Rule, check_value, is_int, is_number, require
 from ..numerics import resolve_sizes, widen
 
 # %% ../../nbs/28_plans.ipynb #a722dd1a
@@ -24,7 +24,7 @@ class MergePlan:
 
     def _check(self, x, n, what):
         if x.shape[:2] != (len(self.assign), n):
-            raise ValueError(f'the plan has b n = {(len(self.assign), n)} {what}, got {tuple(x.shape)}')
+            raise UserError(f'the plan has b n = {(len(self.assign), n)} {what}, got {tuple(x.shape)}')
 
     def sum(self,
         x:Tensor,   # rows `b n …`

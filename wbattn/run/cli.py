@@ -8,7 +8,7 @@ __all__ = ['wbattn_train', 'wbattn_eval', 'wbattn_predict', 'wbattn_explain', 'w
            'bench_run', 'experiment_run']
 
 # %% ../../nbs/73_cli.ipynb #219cd2d9
-import argparse, ast, functools, inspect, os, re, shlex, signal, sys, traceback, warnings
+import argparse, ast, functools, inspect, os, re, shlex, signal, sys, warnings
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from fastcore.docments import docments
@@ -112,13 +112,7 @@ def is_user_error(
 )->bool:
     "Does an error tell a user what is wrong, in words that were meant for him?"
     from wbattn.checks import UserError
-    if isinstance(error, (UserError, OSError)): return True
-    if not isinstance(error, (ValueError, ImportError)): return False
-    if type(error).__module__.startswith('wbattn.'): return True
-    *_, (frame, _) = traceback.walk_tb(error.__traceback__) # where it was raised
-    line = traceback.extract_tb(error.__traceback__)[-1].line
-    is_ours = frame.f_globals.get('__name__', '').startswith('wbattn.')
-    return is_ours and 'raise ' in line                     # and not by a call that failed
+    return isinstance(error, (UserError, OSError))
 
 # %% ../../nbs/73_cli.ipynb #76p4t13n
 class UnbreakableStream:

@@ -34,7 +34,7 @@ from ..models.maps import Segmenter
 from ..look.palette import MAP_COLORS
 from ..models.merging import TokenMerger
 from ..models.zoo import data_kind
-from .config import explicit_options
+from .config import CheckedOptions, explicit_options
 from .pretrained import read_pretrained
 from .runs import LOADING_OPTIONS, check_data, optional_figure, save_figure
 from .scores import part_record, predictions, scores
@@ -71,7 +71,7 @@ def picture_transform(
 
 # %% ../../nbs/71_predict.ipynb #71evalcf
 @dataclass
-class EvalConfig:
+class EvalConfig(CheckedOptions):
     "What an evaluation is asked to do: the options of `evaluate_run`."
     checkpoint:str
     part:str='valid'
@@ -120,11 +120,12 @@ def evaluation_dls(
     if data is None:
         raise UserError(f"{str(model.path)!r} doesn't say what it was trained on; name a data set with data")
     takes = dls_args(data)
-    prepared = resolve_model_data_config(model)
-    img_size = prepared.pop('input_size')[1:]
+    by_model = resolve_model_data_config(model)
+    img_size = by_model.pop('input_size')[1:]
     if 'block_size' in takes and getattr(model, 'max_seq_len', None):   # a text in the model's own tokens
-        prepared |= dict(block_size=model.max_seq_len, vocab=vocab_of(model).name)
-    if data == run.get('data'): prepared = run['recipe']['data'] | run['given']
+        by_model |= dict(block_size=model.max_seq_len, vocab=vocab_of(model).name)
+    is_trained_on = data == run.get('data')
+    prepared = run['recipe']['data'] | run['given'] if is_trained_on else by_model
     args = {name: value for name, value in (prepared | dict(img_size=img_size)).items() if name in takes}
     args |= explicit_options(config, LOADING_OPTIONS) | (config.cfg or {})
     args = _number_for_all_channels(args)
@@ -380,7 +381,7 @@ def token_probs(
 def generate(
     model,        # a `WhiteBoxGPT` in evaluation mode
     ids,          # prompts `b n`
-    n=256,        # at most so many new tokens, ≥ 1
+    n=256,        # so many new tokens, ≥ 1
     temperature=1.,# divides the logits, ≥ 0; 0: the likeliest token
     top_k=None,   # so many tokens may be drawn, ≥ 1; None: all
     top_p=None,   # the likeliest that together hold this probability, in (0, 1]; None: all
@@ -396,12 +397,14 @@ def generate(
     else: rng.manual_seed(seed)
     window = model.max_seq_len or 0                         # 0: any length
     ids = ids.cpu()
-    logits, state = model.prefill(ids[:, -window:])
+    prompt = ids[:, -window:] if window else ids
+    logits, state = model.prefill(prompt)
+    kept = window or 1                                      # without a window the newest token is enough
     for _ in range(n):
         probs = token_probs(logits[:, :used], temperature, top_k, top_p)
         new = torch.multinomial(probs.cpu(), 1, generator=rng)
         yield new[:, 0]
-        ids = torch.cat([ids, new], 1)[:, -(window or 1):]  # what a window needs, and no more
+        ids = torch.cat([ids, new], 1)[:, -kept:]
         is_full = 0 < window <= int(state.seen[0])
         if is_full: logits, state = model.prefill(ids[:, -max(1, window//2):])
         else: logits, state = model.step(new[:, 0].to(logits.device), state)

@@ -176,15 +176,15 @@ def _decide_recipe(config, data, arch):
     recipe = get_recipe(data, arch, finetune=is_finetuning, **changes)
     check_choice(recipe.loss, LOSSES, "unknown loss")
     if not is_finetuning: return recipe
-    can_be_resized = {'augment', 'img_size'} <= set(dls_args(data))
-    return recipe if can_be_resized else replace(recipe, data=data_args)
+    takes_picture_options = {'augment', 'img_size'} <= set(dls_args(data))    # as recipes of fine-tuning give
+    return recipe if takes_picture_options else replace(recipe, data=data_args)
 
-def _options_to_keep(config):
+def _options_to_keep(config, imported):
     "The options that decide the result, or say where data and code are, as far as they were given."
     given = explicit_options(config, SAVED_OPTIONS)
     if 'data_dir' in given:
         given['data_dir'] = str(Path(given['data_dir']).absolute()) # the run may be evaluated from anywhere
-    if config.import_: given['import_'] = import_files(config.import_)
+    if imported: given['import_'] = imported
     return given
 
 # %% ../../nbs/70_runs.ipynb #4f7a32ab
@@ -256,8 +256,9 @@ def check_plan(
     run:RunState, # as it was planned
 ):
     "An error unless it may use its directory, and the images of a step can be shared out."
-    if not run.config.resume: check_run_dir(run.out, run.config.overwrite)   # in all processes: one alone
-    check_writable(run.out)                                                  # would wait for the others
+    # every process checks: if the first alone stopped here, the others would wait for it
+    if not run.config.resume: check_run_dir(run.out, run.config.overwrite)
+    check_writable(run.out)
     bs = run.recipe.bs
     parts = run.recipe.grad_accum_steps
     processes = max(1, num_distrib())
@@ -272,7 +273,8 @@ def plan_run(
     check_processes()
     check_given_once(config)
     require(config.out != '', 'out', config.out, "a directory")
-    given = _options_to_keep(config)
+    imported = import_files(config.import_) if config.import_ else None   # they register what is looked up below
+    given = _options_to_keep(config, imported)
     data = config.data or 'digits'
     pretrained = None
     if config.finetune: pretrained = read_pretrained(config.finetune, config.arch, config.model_kwargs)
@@ -316,6 +318,10 @@ def check_needed(
             raise UserError(f"data set {data!r} needs {name}; give it by --data-args {name}=…")
 
 # %% ../../nbs/70_runs.ipynb #9593b432
+def _check_model_fits(run, task):
+    "Make the model once, so that what doesn't fit is said before data are read, which may take minutes."
+    make_model(run.arch, task, run.recipe.model | run.model_kwargs)
+
 def build_run(
     run:RunState, # as it was planned
 )->Learner:
@@ -325,8 +331,7 @@ def build_run(
     data_args = recipe.data | run.loading
     check_needed(run.data, data_args)
     task = known_task(run.data, **data_args)
-    if task and run.arch.startswith('wb_'): # what doesn't fit is refused before data are made
-        make_model(run.arch, task, recipe.model | run.model_kwargs)
+    if task and run.arch.startswith('wb_'): _check_model_fits(run, task)
     set_seed(run.seed)
     processes = max(1, num_distrib())
     loader_bs = recipe.bs // processes // recipe.grad_accum_steps    # images that a process loads at once
@@ -343,7 +348,7 @@ def run_info(
     learn:Learner, # what build_run made
 )->dict:           # of plain values
     "What a checkpoint says about its run, enough to continue it."
-    arch = learn.model.pretrained_cfg['architecture'] # of masks the decoder's
+    arch = learn.model.pretrained_cfg['architecture'] # for masks make_model wraps the model in a Segmenter, which is what has to be made again
     task = task_of(learn.dls)
     return dict(data=run.data, arch=arch, given=run.given, model_kwargs=build_args(learn.model),
                 recipe=asdict(run.recipe), cfg=task.config, fingerprint=task.fingerprint)
@@ -459,7 +464,8 @@ def report_run(
 # %% ../../nbs/70_runs.ipynb #e32349ac
 def _result(summary):
     "The scores of each part; papers validate on the test part, as a rule."
-    if summary['parts'][1:2] == ['test']: scored = dict(test=summary['valid'])
+    validated_on = summary['parts'][1:2]
+    if 'test' in validated_on: scored = dict(test=summary['valid'])
     else: scored = dict(validation=summary['valid'], test=summary['test'])
     return ', '.join(f'{part} {scores_in_words(scores)}' for part, scores in scored.items() if scores is not None)
 

@@ -28,6 +28,7 @@ from typing import Callable, NamedTuple
 from ..losses import RateReductionLoss, SimDINOLoss
 from .metrics import gather
 from .recipes import Recipe
+from ..checks import UserError
 
 # %% ../../nbs/55_callbacks.ipynb #8e99c19a
 class TargetLoss(CrossEntropyLossFlat):
@@ -52,13 +53,16 @@ class Mix(Callback):
 
     def before_batch(self):
         if len(self.x) % 2:
-            raise ValueError(f"mixing pairs the images of a batch; a batch of {len(self.x)} is odd")
+            raise UserError(f"mixing pairs the images of a batch; a batch of {len(self.x)} is odd")
         x, y = self.mixup(self.x, self.y)
         self.learn.xb = (x,)
         self.learn.yb = (y,)
 
 # %% ../../nbs/55_callbacks.ipynb #be3c8970
-class LossTerm(Callback):
+class CleansUp:
+    "A callback whose `cleanup()` a `WBLearner` calls when a fit ends, however it ends; it may be called twice."
+
+class LossTerm(CleansUp, Callback):
     "Adds `term()` to the loss of a training batch; its `hook` on the model lasts for the fit."
     hook = None
     run_valid = False
@@ -186,8 +190,8 @@ class TokenLabels(LossTerm):
 
     def before_batch(self):
         if len(self.yb) != 2:
-            raise ValueError("token_labels needs masks beside images and labels, "
-                             "as scenes have with masks=True")
+            raise UserError("token_labels needs masks beside images and labels, "
+                            "as scenes have with masks=True")
         labels, self.masks = self.yb
         self.learn.yb = (labels,)
 
@@ -197,7 +201,7 @@ class TokenLabels(LossTerm):
         return self.weight*_token_loss(model.head(self.tokens[:, -shown.shape[1]:]), shown)
 
 # %% ../../nbs/55_callbacks.ipynb #a08ada73
-class Amp(MixedPrecision):
+class Amp(CleansUp, MixedPrecision):
     "fastai's mixed precision, on any device."
     name = 'mixed_precision'
     inside = False
@@ -241,7 +245,7 @@ def amp_mode(
     return 'bf16' if torch.cuda.is_bf16_supported() else 'fp16'
 
 # %% ../../nbs/55_callbacks.ipynb #a9850173
-class Compile(Callback):
+class Compile(CleansUp, Callback):
     "Compile the model for the time of a fit."
     order = -2 # on its device, but not yet wrapped
     remove_on_fetch = True
@@ -285,7 +289,7 @@ class ShardedDL(DistributedDL):
     def rng(self): return self.dl.rng
 
 # %% ../../nbs/55_callbacks.ipynb #1c2c902b
-class Distributed(DistributedTrainer):
+class Distributed(CleansUp, DistributedTrainer):
     "fastai's callback, with our shares."
     def _wrap_dl(self, dl): return dl if isinstance(dl, ShardedDL) else ShardedDL(dl)
 
@@ -315,7 +319,7 @@ class Accumulate(GradientAccumulation):
         self.model.require_backward_grad_sync = self.count + find_bs(self.yb) >= self.n_acc
 
 # %% ../../nbs/55_callbacks.ipynb #a5b28569
-class EMA(Callback):
+class EMA(CleansUp, Callback):
     "timm's exponential moving average of the weights, evaluated beside them."
     order = 55
     remove_on_fetch = True
@@ -337,7 +341,7 @@ class EMA(Callback):
         self.avg.update(self.model, step=self.steps) # by the order of weights, not their names
 
     def after_pred(self): # in mixed precision, too, this comes before autocasting ends
-        if not self.training: self.pred2 = self.avg.module(*self.xb).float()
+        if not self.training: self.averaged_pred = self.avg.module(*self.xb).float()
 
     def after_fit(self):
         if self.final and self.is_running:
@@ -360,7 +364,7 @@ class EMA(Callback):
         self.avg.module.load_state_dict(weights)
 
 # %% ../../nbs/55_callbacks.ipynb #b1d2e47e
-class NonFiniteError(FloatingPointError, ValueError):
+class NonFiniteError(UserError, FloatingPointError):
     "Training met a number that is not finite."
 
 class StopOnNonFinite(TerminateOnNaNCallback):
@@ -396,10 +400,10 @@ class Speed(Callback):
         if hasattr(self, 'progress'): self.progress.pbar.comment += f" {self.rate:,.0f} images/s"
         if now - self.last_line >= self.every: self.print_line(f'step {self.iter + 1}/{self.n_iter}')
 
-    def line(self,
+    def ignore_log(self,
         log, # the numbers of an epoch
     ):
-        "The Learner's logger; it prints nothing itself: the line comes when the epoch's checkpoint stands."
+        "The Learner's logger where lines are wanted: it prints nothing, `after_epoch` does once the checkpoint stands."
 
     def after_epoch(self):
         texts = []
@@ -411,7 +415,7 @@ class Speed(Callback):
         what, # of the epoch
     ):
         "Print a line, with the time that the rest of the fit takes at its pace until now."
-        if self.learn.logger != self.line: return
+        if self.learn.logger != self.ignore_log: return     # a progress bar shows the epoch, or nothing shall
         self.last_line = time.perf_counter()
         done = self.learn.pct_train                                  # of all epochs
         done_here = done - self.learn.first_epoch/self.n_epoch       # since this fit began

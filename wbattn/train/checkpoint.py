@@ -162,7 +162,7 @@ def _parts_with_state(learn):
 
 def _learner_state(learn):
     "Weights, optimiser, gradient scaler, averaged weights, callbacks and smoothed loss."
-    states = {name: part and part.state_dict() for name, part in _parts_with_state(learn).items()}
+    states = {name: None if part is None else part.state_dict() for name, part in _parts_with_state(learn).items()}
     callbacks = _callback_states(learn)
     smooth = learn.recorder.smooth_loss
     smooth_loss = vars(smooth) | dict(val=smooth.val.as_subclass(Tensor)) # no class of fastai's
@@ -171,7 +171,8 @@ def _learner_state(learn):
 def _load_learner_state(learn, state):
     "Put back what decides the training of a Learner."
     for name, part in _parts_with_state(learn).items():
-        if state[name]: part.load_state_dict(state[name])
+        is_in_both = part is not None and state[name]     # a scaler is not, if the precision is another
+        if is_in_both: part.load_state_dict(state[name])
     saved = state.get('callbacks', {})
     callbacks = _callbacks_with_state(learn)
     for name in saved.keys() ^ callbacks.keys():
@@ -202,6 +203,7 @@ class Checkpoint(TrackerCallback):
         self.path = Path(path)
         self.info = info
         self.state = state
+        self.rng_to_restore = None
 
     def before_fit(self):
         super().before_fit()
@@ -213,12 +215,15 @@ class Checkpoint(TrackerCallback):
         except (RuntimeError, KeyError, TypeError) as e: # another model's, or a damaged one
             raise UserError(f"{str(self.path)!r} doesn't fit the run: {str(e).strip()}") from e
         self.best = self.state['best']
+        self.rng_to_restore = self.state['rng']
+        self.state = None
 
     def before_epoch(self):
-        if self.state is None: return
-        states = self.state['rng']
-        self.state = None
-        set_rng_state(states[rank_distrib() % len(states)], self.dls)
+        "The random state comes back last: what other callbacks drew before the fit must not count."
+        if self.rng_to_restore is None: return
+        by_process = self.rng_to_restore                          # there may be more processes now
+        set_rng_state(by_process[rank_distrib() % len(by_process)], self.dls)
+        self.rng_to_restore = None
 
     def after_epoch(self):
         super().after_epoch()

@@ -38,7 +38,7 @@ from ..models import create
 from ..models.transformer import fit_positions
 from ..models.weights import check_weights
 from ..models.zoo import check_fits, data_kind
-from .callbacks import LOSSES, Amp, Distributed, Speed, StopOnNonFinite, head_input, recipe_cbs
+from .callbacks import LOSSES, Amp, CleansUp, Distributed, Speed, StopOnNonFinite, head_input, recipe_cbs
 from .metrics import SampleLoss, exact_metrics, metric_of
 from .optim import optimizer_args, schedule
 from .recipes import Recipe, check_recipe, get_recipe
@@ -66,7 +66,7 @@ class WBLearner(Learner):
         batches = len(self.dl)
         self.n_iter = batches//parts*parts
         if not self.n_iter:
-            raise ValueError(f"{batches} batches an epoch don't make one step of grad_accum_steps={parts}")
+            raise UserError(f"{batches} batches an epoch don't make one step of grad_accum_steps={parts}")
         for i, batch in enumerate(islice(self.dl, self.n_iter)): self.one_batch(i, batch)
 
 # %% ../../nbs/56_learner.ipynb #b5a1692c
@@ -89,10 +89,10 @@ def _with_events(self:WBLearner, f, event_type, ex, final=lambda: None):
     loss_func = self.loss_func
     with ExitStack() as stack: # runs all of them, though one should fail
         for cb in self.cbs:
-            if hasattr(type(cb), 'cleanup'): stack.callback(cb.cleanup)
+            if isinstance(cb, CleansUp): stack.callback(cb.cleanup)
         try: Learner._with_events(self, f, event_type, ex, final)
         except BaseException:
-            self.loss_func = loss_func
+            self.loss_func = loss_func      # fastai's MixUp has its own while it trains
             raise
 
 # %% ../../nbs/56_learner.ipynb #e1bea540
@@ -123,8 +123,8 @@ def lr_find(self:WBLearner,
         except (IndexError, RuntimeError) as e: # a suggestion from next to no losses
             finite = sum(map(math.isfinite, self.recorder.losses))
             if finite > 16: raise                       # enough for a suggestion: another error
-            raise ValueError(f"the loss was finite for {finite} steps, too few to suggest a rate; choose a "
-                             "smaller start_lr or end_lr, or suggest_funcs=None") from e
+            raise UserError(f"the loss was finite for {finite} steps, too few to suggest a rate; choose a "
+                            "smaller start_lr or end_lr, or suggest_funcs=None") from e
 
 # %% ../../nbs/56_learner.ipynb #c6870aff
 def _function_of(function, methods):
@@ -192,7 +192,7 @@ def load_weights(
 ):
     "Put weights into a model, or a classifier's into a segmenter; a head for other classes stays as it is."
     foreign = [name for name, weight in state.items() if not isinstance(weight, Tensor)]
-    if foreign: raise ValueError(f"weights of another model; no tensors: {foreign[:8]}")
+    if foreign: raise UserError(f"weights of another model; no tensors: {foreign[:8]}")
     body = getattr(model, 'body', model)
     own_state = model.state_dict()
     if hasattr(body, 'pos_embed'): state = fit_positions(state, body)
@@ -218,7 +218,7 @@ def check_model(
         found = has.get(name, wanted)
         if name == 'img_size': found = to_2tuple(found)
         if name == 'block_size' and not 0 < found <= wanted: continue       # a longer context is right
-        if found != wanted: raise ValueError(f"{name}={found} in the model, but the data have {wanted}")
+        if found != wanted: raise UserError(f"{name}={found} in the model, but the data have {wanted}")
 
 def model_properties(
     model:nn.Module, # made already
@@ -254,12 +254,12 @@ def check_forward(
     with evaluating(model):
         try: out = model(x)
         except Exception as e:
-            raise ValueError(f"{name} can't take pictures of shape {list(x.shape[1:])}: {e}") from e
+            raise UserError(f"{name} can't take pictures of shape {list(x.shape[1:])}: {e}") from e
     expected = (2, classes, *size) if task.kind == 'masks' else (2, classes)
     shape = getattr(out, 'shape', None)
     if shape == expected: return
     what = type(out).__name__ if shape is None else list(shape)
-    raise ValueError(f"{name} returns {what}; expected {list(expected)}")
+    raise UserError(f"{name} returns {what}; expected {list(expected)}")
 
 # %% ../../nbs/56_learner.ipynb #b64f4334
 def argument_error(
@@ -275,15 +275,15 @@ def make_model(
     task:Task,    # of the data
     kwargs:dict,  # of the model; what the data say is added
     weights:dict=None, # see load_weights
-    loader_bs:int=1, # pictures that a process loads at once, to train on
-    device='cpu', # where that will be
+    loader_bs:int=1, # pictures that a process will load at once: do they fit into its memory?
+    device='cpu', # where that will be; the model is made on the CPU
 )->nn.Module:
     "A model that fits the data, or a `ValueError`."
     if data_kind(name) == 'images' and task.kind == 'masks':
         kwargs = dict(body=name) | kwargs
         name = 'wb_segmenter'
     reads = data_kind(name)
-    if reads != task.kind: raise ValueError(f"{name} reads {reads}, not {task.kind}")
+    if reads != task.kind: raise UserError(f"{name} reads {reads}, not {task.kind}")
     check_model(task, kwargs)
     is_ours = name.startswith('wb_')
     options = task.model_args | kwargs
@@ -294,7 +294,7 @@ def make_model(
         model = create(name, **options)
     except UserError: raise
     except (TypeError, ValueError, AssertionError) as e: # what timm and PyTorch say of an argument
-        raise ValueError(f"{name}: {argument_error(e)}") from e
+        raise UserError(f"{name}: {argument_error(e)}") from e
     if not is_ours: check_forward(model, task, name)
     if weights is not None: load_weights(model, weights)
     return model
@@ -310,11 +310,11 @@ def _loss_of(recipe, task):
 def _loss_of_block(dls, recipe, task, loss_func):
     "The loss that comes with targets that are no classes, unless another is given."
     if recipe.loss != 'ce' or recipe.mixup or recipe.cutmix or recipe.token_labels:
-        raise ValueError(f"{task.targets} are learned with the loss of their block (loss=ce), without mixup, "
-                         "cutmix and token_labels")
+        raise UserError(f"{task.targets} are learned with the loss of their block (loss=ce), without mixup, "
+                        "cutmix and token_labels")
     loss = loss_func or getattr(dls.train.dataset, 'loss_func', None)
     if loss is None:
-        raise ValueError(f"the targets are {task.targets}, the loaders have no loss for them; pass loss_func")
+        raise UserError(f"the targets are {task.targets}, the loaders have no loss for them; pass loss_func")
     return loss
 
 # %% ../../nbs/56_learner.ipynb #ce93f4ec
@@ -326,13 +326,13 @@ def _log_in_lines(learn):
     "Lines in place of a progress bar where none can be shown; none of both in further processes."
     in_lines = not (IN_NOTEBOOK or sys.stdout.isatty())
     if in_lines or rank_distrib(): learn.remove_cb(ProgressCallback)
-    if in_lines: learn.logger = learn.speed.line
+    if in_lines: learn.logger = learn.speed.ignore_log
 
 def _distribute(learn, device):
     "Several processes, where they were started."
     if num_distrib() < 2: return
     if not all(isinstance(dl, DataLoader) for dl in learn.dls.loaders):
-        raise ValueError("several processes share loaders of fastai's class; these are PyTorch's")
+        raise UserError("several processes share loaders of fastai's class; these are PyTorch's")
     is_cuda = device.type == 'cuda'
     own_buffers = DistributedDataParallelKwargs(broadcast_buffers=False)  # alike before each validation
     learn.add_cb(Distributed(is_cuda, cpu=not is_cuda, mixed_precision='no', kwargs_handlers=[own_buffers]))
@@ -364,8 +364,8 @@ def _recipe_of_call(recipe, dls, lr, wd, moms):
 def _given_model(model, task, name, weights, model_kwargs):
     "A model that the caller has made, once it is known to fit."
     if model_kwargs:
-        raise ValueError(f"{', '.join(model_kwargs)}: arguments for a model that is made already; "
-                         "pass its name, or make it with them")
+        raise UserError(f"{', '.join(model_kwargs)}: arguments for a model that is made already; "
+                        "pass its name, or make it with them")
     check_model(task, model_properties(model, task))
     if 'img_size' in task.model_args: check_forward(model, task, name)
     if weights is not None: load_weights(model, weights)

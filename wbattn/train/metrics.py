@@ -40,7 +40,7 @@ class EMAMetric(SampleMean):
     ):
         "Add a batch."
         pred = learn.pred
-        if hasattr(learn, 'ema'): learn.pred = learn.ema.pred2
+        if hasattr(learn, 'ema'): learn.pred = learn.ema.averaged_pred
         super().accumulate(learn)
         learn.pred = pred
 

@@ -14,6 +14,7 @@ from fastai.optimizer import OptimWrapper
 from timm.optim import (create_optimizer_v2, get_optimizer_info, param_groups_layer_decay,
     param_groups_weight_decay)
 from .recipes import Recipe
+from ..checks import UserError
 
 # %% ../../nbs/52_optim.ipynb #2dc6f94a
 def _levels(model, splitter=None):
@@ -127,8 +128,8 @@ def optimizer_args(
         groups = partial(param_groups, recipe=recipe, splitter=splitter)
         return dict(opt_func=partial(make_optimizer, recipe=recipe), splitter=groups)
     if recipe.layer_decay < 1 or recipe.decay_all:
-        raise ValueError("layer_decay and decay_all are of the recipe's optimiser; "
-                         "leave out opt_func, or them")
+        raise UserError("layer_decay and decay_all are of the recipe's optimiser; "
+                        "leave out opt_func, or them")
     return dict(opt_func=opt_func, splitter=partial(param_lists, splitter=splitter))
 
 # %% ../../nbs/52_optim.ipynb #6c39644c

@@ -254,7 +254,7 @@ def get_recipe(
         found += sorted(fitting, key=len, reverse=True)
     if variant and not found:
         variants = ', '.join(key for key in RECIPES if ':' in key)
-        raise ValueError(f"no recipe {names[-1]!r} for {arch}; there are: {variants}")
+        raise UserError(f"no recipe {names[-1]!r} for {arch}; there are: {variants}")
     recipe = RECIPES[found[0]] if found else Recipe()
     changes = {k: v for k, v in changes.items() if v is not None}
     return derive(recipe, 'changed', **changes)
