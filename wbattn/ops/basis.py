@@ -63,6 +63,10 @@ def _sketch_of_compiled(n:int, r:int, seed:int, like:Tensor)->Tensor:
 @_sketch_of_compiled.register_fake
 def _(n, r, seed, like): return like.new_empty(n, r)
 
+def _in_compiled_code():
+    "Is this traced for `torch.compile`? `is_exporting()` is always true in compiled code of PyTorch 2.8."
+    return torch.compiler.is_compiling() and not torch.compiler._is_exporting_flag
+
 def cached_sketch(
     n:int,                           # rows (tokens), ≥ 0
     r:int,                           # columns, ≥ 1
@@ -71,8 +75,7 @@ def cached_sketch(
     dtype:torch.dtype=torch.float32, # type of the result
 )->Tensor:                           # Ω `n r`, a view: don't write to it
     "The same Ω as a sketch, drawn once per (r, seed, device, dtype) and grown in steps of 256 rows."
-    exports = torch.compiler._is_exporting_flag     # `is_exporting()` is always true in compiled code of PyTorch 2.8
-    if torch.compiler.is_compiling() and not exports:
+    if _in_compiled_code():
         return _sketch_of_compiled(n, r, seed, torch.empty(0, device=device, dtype=dtype))
     key = (r, seed, device, dtype)
     rows = None
@@ -84,6 +87,14 @@ def cached_sketch(
     return rows[:n]
 
 # %% ../../nbs/16_basis.ipynb #f87fd313
+@custom_op('wbattn::pooled_sketch', mutates_args=())
+def _pooled_sketch_of_compiled(sizes:Tensor, r:int, seed:int, dtype:torch.dtype)->Tensor:
+    "`pooled_sketch` for compiled code, which would compile again for every number of rows that sizes ask for."
+    return pooled_sketch(sizes, r, seed, dtype)
+
+@_pooled_sketch_of_compiled.register_fake
+def _(sizes, r, seed, dtype): return sizes.new_empty(*sizes.shape, r, dtype=dtype)
+
 def pooled_sketch(
     sizes:Tensor,                    # how many tokens each row stands for `b n`, whole numbers ≥ 0
     r:int,                           # columns, ≥ 1
@@ -91,6 +102,7 @@ def pooled_sketch(
     dtype:torch.dtype=torch.float32, # type of the result
 )->Tensor:                           # `b n r`: the sums of `sizes` consecutive rows of Ω
     "The sketch of tokens that stand for several: each takes the sum of its rows of Ω."
+    if _in_compiled_code(): return _pooled_sketch_of_compiled(sizes, r, seed, dtype)
     counts = sizes.round().long()
     require((counts >= 0).all() and (counts == sizes).all(), 'sizes', sizes, 'whole numbers ≥ 0')
     ends = counts.cumsum(-1)
