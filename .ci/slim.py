@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Leave out of a rendered site what none of its pages uses: rules of the theme's style sheets, and icons of its font.
+"""Leave out of a rendered site what none of its pages uses: rules of the theme's style sheets, icons of its font, and
+indents.
 
     python .ci/slim.py FOLDER
 
@@ -46,7 +47,16 @@ def slimmed(css, words):
             if selectors: kept.append(f'{",".join(selectors)}{{{body}}}')
     return ''.join(kept)
 
+def without_indents(html):
+    "A page without the space that lines begin with, but where it counts: in code, scripts and text fields"
+    parts = re.split(r'(?s)(<(pre|script|style|textarea)\b.*?</\2>)', html)
+    outside = parts[::3]
+    inside = parts[1::3] + ['']
+    return ''.join(re.sub(r'\s*\n\s*', '\n', text) + kept for text, kept in zip(outside, inside))
+
 def main(folder):
+    for path in folder.glob('*.html'):
+        path.write_text(without_indents(path.read_text(encoding='utf-8')), encoding='utf-8')
     texts = [p.read_text(encoding='utf-8') for p in [*folder.glob('*.html'), *folder.rglob('*.js')]]
     words = {word for text in texts for word in re.findall(r'[A-Za-z_][\w-]*', text)}
     before = after = 0

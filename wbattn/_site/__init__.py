@@ -134,6 +134,7 @@ def _on_page(svg, words):
     svg = re.sub(r'<g id="[^"]*"', '<g', svg)                                 # every figure has the same names
     svg = re.sub(r"font-family: 'DejaVu Sans'[^;\"]*", "font-family: 'DejaVu Sans', Verdana, sans-serif", svg)
     svg = re.sub(r'#([0-5][0-9a-f])\1\1\b', 'currentColor', svg)             # black, and grey as dark as to mean it
+    svg = re.sub(r'(?<![\w.])([1-9]\d*\.\d\d)\d+(?![\w.])', r'\1', svg)        # a hundredth of a point is enough
     svg = svg.replace('#666666', '#888888')                                  # the palette's GREY is faint on a dark page
     svg = re.sub(r'(<(?:path|use|rect)\b[^>]*fill: )#ffffff', r'\1var(--bs-body-bg, #fff)', svg)     # what is white means the page
     return svg.replace('<svg', f'<svg class="plot" role="img" aria-label="{escape(words)}"', 1)
