@@ -194,6 +194,7 @@ def scenes_task(
     return picture_task(range(10), 3, (SIDE, SIDE), **stats)
 
 # %% ../../nbs/46_scenes.ipynb #fb9de3a6
+#| output: false
 @dataset('scenes', 'Scenes: digits on photographs, made here', 'as many as asked for', 10, 64,
          format='made of what comes with scikit-learn',
          url='https://scikit-learn.org/stable/datasets/toy_dataset.html',
