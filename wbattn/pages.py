@@ -103,9 +103,9 @@ def public_names(
         page = _page_of(import_module(thing.__module__))
         does = inspect.getdoc(thing).splitlines()[0].replace('|', r'\|')
         calls.setdefault((page, does), []).append(_call(name, thing))
-    lines = ['| what it does, and its page | call |', '|---|---|']
+    lines = ['| call | what it does, and its page |', '|---|---|']
     for page in sorted({page for page, _ in calls}):
         title = page.removesuffix('.ipynb').partition('_')[2]
         for (of_page, does), names in calls.items():
-            if of_page == page: lines.append(f"| {does} [{title}]({page}) | {', '.join(names)} |")
+            if of_page == page: lines.append(f"| {', '.join(names)} | {does} [{title}]({page}) |")
     return '\n'.join(lines)
