@@ -125,7 +125,7 @@ class BatchDL(TfmdDL):
     def create_batches(self,
         samps # numbers of the epoch's items, in order
     ):
-        "Batches of the items at `samps`; tensors are indexed as they are: no transform of items is called for them."
+        "Batches of the items at `samps`; tensors are indexed as they are, without transforms of items."
         tensors = [tl.items for tl in self.dataset.tls]
         if not isinstance(tensors[0], Tensor):
             yield from super().create_batches(samps)
@@ -136,7 +136,7 @@ class BatchDL(TfmdDL):
     def shuffle_fn(self,
         idxs # numbers of all items
     )->list:
-        "As many numbers in random order; where items are repeated, each comes so often in a row, and fewer of them."
+        "As many numbers in random order; where items are repeated, fewer of them, each in a row."
         repeats = getattr(self.dataset, 'repeats', 1)
         return np.repeat(super().shuffle_fn(idxs), repeats)[:len(idxs)].tolist()
 

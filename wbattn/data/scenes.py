@@ -195,7 +195,6 @@ def scenes_task(
     return picture_task(range(10), 3, (SIDE, SIDE), **stats)
 
 # %% ../../nbs/46_scenes.ipynb #fb9de3a6
-#| output: false
 @dataset('scenes', 'Scenes: digits on photographs, made here', 'as many as asked for', 10, 64,
          format='made of what comes with scikit-learn',
          url='https://scikit-learn.org/stable/datasets/toy_dataset.html',
@@ -236,4 +235,4 @@ def scenes_dls(
 _add_masks = dataset('scenes_masks', 'The masks of these scenes', 'as many as asked for', 11, 64,
                      format='made of what comes with scikit-learn', task=partial(scenes_task, masks='only'),
                      arch='wb_tost_scenes_patch4_64')
-_add_masks(partial(scenes_dls, masks='only'))
+_masks_dls = _add_masks(partial(scenes_dls, masks='only'))

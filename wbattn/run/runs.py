@@ -273,7 +273,7 @@ def plan_run(
     check_processes()
     check_given_once(config)
     require(config.out != '', 'out', config.out, "a directory")
-    imported = import_files(config.import_) if config.import_ else None   # they register what is looked up below
+    imported = import_files(config.import_) if config.import_ else None   # they register names used below
     given = _options_to_keep(config, imported)
     data = config.data or 'digits'
     pretrained = None
@@ -348,7 +348,7 @@ def run_info(
     learn:Learner, # what build_run made
 )->dict:           # of plain values
     "What a checkpoint says about its run, enough to continue it."
-    arch = learn.model.pretrained_cfg['architecture'] # for masks make_model wraps the model in a Segmenter, which is what has to be made again
+    arch = learn.model.pretrained_cfg['architecture'] # of masks that of the Segmenter around the model
     task = task_of(learn.dls)
     return dict(data=run.data, arch=arch, given=run.given, model_kwargs=build_args(learn.model),
                 recipe=asdict(run.recipe), cfg=task.config, fingerprint=task.fingerprint)

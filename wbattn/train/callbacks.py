@@ -405,7 +405,7 @@ class Speed(Callback):
     def ignore_log(self,
         log, # the numbers of an epoch
     ):
-        "The Learner's logger where lines are wanted: it prints nothing, `after_epoch` does once the checkpoint stands."
+        "The Learner's logger where lines are wanted: it prints nothing, `after_epoch` does."
 
     def after_epoch(self):
         texts = []
