@@ -1,6 +1,6 @@
 "What nbdev's steps leave to be mended on the way from a notebook to its page (`procs` and `renderer` in settings.ini)."
 
-import inspect, re, shutil
+import inspect, re, shutil, yaml
 from functools import lru_cache
 from html import escape
 from pathlib import Path
@@ -107,13 +107,39 @@ class drop_orphans(Processor):
             kept.append(cell)
         self.nb.cells[:] = kept[::-1]
 
-def close_source(cell):
-    "Exported source is folded until asked for, under the names that it defines; nbdev shows it under one title."
-    if cell.cell_type != 'code' or '#| code-fold: show\n' not in cell.source: return
-    names = ', '.join(re.findall(r'(?m)^(?:def|class) (\w+)', cell.source))
-    title = f'"Source of {names}"' if names else '"Source"'
-    folded = cell.source.replace('#| code-fold: show\n', '#| code-fold: true\n')
-    cell.source = folded.replace('"Exported source"', title)
+# nbdev leaves out the code that a notebook exports, unless it says `exports`; the next maintainer needs all of it
+
+def _developers_pages():
+    "Names of the notebooks in the last section of the sidebar."
+    sections = yaml.safe_load((get_config().nbs_path/'sidebar.yml').read_text(encoding='utf-8'))['website']['sidebar']['contents']
+    groups = next(o['contents'] for o in sections if o['section'] == "Developers' notes")
+    return {name for group in groups for name in group['contents']}
+
+def _closed(source):
+    "Code that is folded until asked for, under the names that it defines or a title of its own."
+    if '#| code-summary:' in source: return source
+    names = re.findall(r'(?m)^(?:def|class) (\w+)|^([A-Za-z]\w*)(?:: [^=\n]+)? = ', source)
+    listed = ', '.join(defined or assigned for defined, assigned in names)
+    title = f'"Source of {listed}"' if listed else '"Source"'
+    return f'#| code-fold: true\n#| code-summary: {title}\n{source}'
+
+class show_source(Processor):
+    "Stands for nbdev's rm_export, add_fold and mv_exports: exported code below the entries of its names, folded."
+    def begin(self):
+        all_of_it = Path(self.nb.path_).name in _developers_pages()
+        kept, waiting = [], []   # cells of the page; code whose entries come first
+        for cell in self.nb.cells:
+            marks = getattr(cell, 'directives_', {}).keys()
+            exported = marks & {'export', 'exporti', 'exports'} and 'hide' not in marks
+            shown = 'exports' in marks or all_of_it and re.search(r'(?m)^(def|class|@|\w+(: .+)? = )', cell.source)
+            if waiting and not getattr(cell, 'has_sd', False):
+                kept += waiting
+                waiting = []
+            if exported and shown:
+                cell.source = _closed(cell.source)
+                waiting.append(cell)
+            elif not marks & {'export', 'exporti', 'hide', 'default_exp'}: kept.append(cell)
+        self.nb.cells[:] = kept + waiting
 
 def quiet_html(cell):
     "Quarto loads two libraries from elsewhere for an output in HTML: tables are shown as Markdown, styles go."
@@ -131,6 +157,7 @@ def _on_page(svg, words):
     "matplotlib's SVG as an element of a page, with the words that a reader hears instead of it."
     svg = svg[svg.index('<svg'):]
     svg = re.sub(r'(?s)<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->', '', svg)
+    svg = re.sub(r'<g id="[\w-]*axes_\d+"', '<g class="axes"', svg)           # site/panels.js moves them
     svg = re.sub(r'<g id="[^"]*"', '<g', svg)                                 # every figure has the same names
     svg = re.sub(r"font-family: 'DejaVu Sans'[^;\"]*", "font-family: 'DejaVu Sans', Verdana, sans-serif", svg)
     svg = re.sub(r'#([0-5][0-9a-f])\1\1\b', 'currentColor', svg)             # black, and grey as dark as to mean it
