@@ -49,6 +49,7 @@ def slimmed(css, words):
 
 def without_indents(html):
     "A page without the space that lines begin with, but where it counts: in code, scripts and text fields"
+    html = re.sub(r'(?s)<script>.*?</script>', lambda m: re.sub(r'(?m)^ *(//.*)?\n?', '', m[0]), html)   # those of page_end.html
     parts = re.split(r'(?s)(<(pre|script|style|textarea)\b.*?</\2>)', html)
     outside = parts[::3]
     inside = parts[1::3] + ['']
