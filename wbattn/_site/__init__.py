@@ -49,6 +49,7 @@ def _documented():
     return {(page, name.lower()) for p, page in pages.items() for name in _entries(p)}
 
 def _link_name(m):
+    if m[0] == '`train`': return m[0]   # a folder, or a part of data; the function is `train()`
     url = NbdevLookup().doc(m[1])
     if not isinstance(url, str): return m[0]
     page, _, anchor = url.rpartition('/')[2].partition('#')
