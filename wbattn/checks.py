@@ -63,6 +63,7 @@ def int_range(
     return Rule(in_range, f'a whole number from {least} to {most}')
 
 # %% ../nbs/01_checks.ipynb #716001e0
+#| code-summary: "Source of is_number, POSITIVE, NOT_NEGATIVE, SHARE, FRACTION, BELOW_ONE"
 def is_number(
     value,  # anything
 )->bool:
@@ -185,7 +186,7 @@ def check_fields(
 def check_real(
     **tensors,  # what a user gave, by the name of the argument
 ):
-    "Raise `ValueError` unless all are tensors of real numbers, whole ones and truth values among them."
+    "Raise `UserError` unless all are tensors of real numbers, whole ones and truth values among them."
     for name, t in tensors.items():
         if not isinstance(t, Tensor): raise UserError(f'{name} must be a tensor, got {type(t).__name__}')
         if t.is_complex(): raise UserError(f'{name} must hold real numbers, got {t.dtype}')
@@ -193,7 +194,7 @@ def check_real(
 def check_tensors(
     **tensors,  # what a user gave, by the name of the argument; None passes
 ):
-    "Raise `ValueError` unless all are tensors of real floating-point numbers."
+    "Raise `UserError` unless all are tensors of real floating-point numbers."
     for name, t in tensors.items():
         if t is None: continue
         if not isinstance(t, Tensor): raise UserError(f'{name} must be a tensor, got {type(t).__name__}')
@@ -205,7 +206,7 @@ def check_tokens(
     x:Tensor,  # tokens, as a user gave them
     dim:int,   # their width d, as the operator was made for
 ):
-    "Raise `ValueError` unless `x` holds tokens `b n d`."
+    "Raise `UserError` unless `x` holds tokens `b n d`."
     check_tensors(tokens=x)
     if x.dim() == 3 and x.shape[-1] == dim and x.shape[1] > 0: return
     raise UserError(f'expected tokens b n d with n ≥ 1 and d = {dim}, got {tuple(x.shape)}')
@@ -215,7 +216,7 @@ def refuse_mask(
     attn_mask:Tensor|None,   # what a block of timm hands on
     is_causal:bool=False,    # must no token see a later one?
 ):
-    "Raise `ValueError` unless there is no mask."
+    "Raise `UserError` unless there is no mask."
     if attn_mask is None and not is_causal: return
     if attn_mask is None: given = 'is_causal=True'
     else: given = f'attn_mask of shape {tuple(attn_mask.shape)}'

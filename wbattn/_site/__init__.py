@@ -49,6 +49,7 @@ def _documented():
     return {(page, name.lower()) for p, page in pages.items() for name in _entries(p)}
 
 def _link_name(m):
+    if m[0] == '`train`': return m[0]   # a folder, or a part of data; the function is `train()`
     url = NbdevLookup().doc(m[1])
     if not isinstance(url, str): return m[0]
     page, _, anchor = url.rpartition('/')[2].partition('#')
@@ -117,7 +118,7 @@ def _developers_pages():
 
 def _closed(source):
     "Code that is folded until asked for, under the names that it defines or a title of its own."
-    if '#| code-summary:' in source: return source
+    if '#| code-summary:' in source: return source if '#| code-fold:' in source else f'#| code-fold: true\n{source}'
     names = re.findall(r'(?m)^(?:def|class) (\w+)|^([A-Za-z]\w*)(?:: [^=\n]+)? = ', source)
     listed = ', '.join(defined or assigned for defined, assigned in names)
     title = f'"Source of {listed}"' if listed else '"Source"'
@@ -131,8 +132,9 @@ class show_source(Processor):
         for cell in self.nb.cells:
             marks = getattr(cell, 'directives_', {}).keys()
             exported = marks & {'export', 'exporti', 'exports'} and 'hide' not in marks
-            shown = 'exports' in marks or all_of_it and re.search(r'(?m)^(def|class|@|\w+(: .+)? = )', cell.source)
-            if waiting and not getattr(cell, 'has_sd', False):
+            shown = 'exports' in marks or all_of_it and re.search(r'(?m)^(def|class|@|for|\w+\(|\w+(: .+)? = )', cell.source)
+            is_entry = getattr(cell, 'has_sd', False) or 'show_doc(' in cell.source[:40]
+            if waiting and not is_entry:
                 kept += waiting
                 waiting = []
             if exported and shown:
@@ -203,6 +205,8 @@ class Signature(DocmentText):
         if callable(obj):   # the comment at **kwargs is not that of the line below it, what is returned
             self.dm = docments(obj, full=True, args_kwargs=True)
             self.dm.pop('self', None)
+        if isinstance(obj, type) and self.dm.keys() <= {'args', 'kwargs', 'return'}:   # of object, of Exception, of nn.Module
+            self.dm = {}
         if hasattr(obj, '_field_defaults'):   # a named tuple takes its fields, not *args and **kwargs
             said = dict(re.findall(r'(?m)^ +(\w+):[^#\n]*# (.*)$', _exported(obj.__name__)))
             self.dm = {name: dict(anno=anno, default=obj._field_defaults.get(name, inspect.Parameter.empty), docment=said.get(name))

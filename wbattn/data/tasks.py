@@ -17,7 +17,7 @@ from ..checks import UserError
 @dataclass(frozen=True)
 class Task:
     "What training, commands and reports must know of data."
-    kind:str        # 'images', 'masks', 'text' or 'sequences'
+    kind:str        # 'images', 'masks', 'text', 'sequences' or 'sets'
     unit:str        # what there is many of, in words
     model_args:dict # arguments of a model that fits
     metrics:tuple   # names of what is reported after each epoch

@@ -264,9 +264,14 @@ def init_weights(self:Segmenter):
 
 # %% ../../nbs/38_maps.ipynb #c16489c5
 @patch(as_prop=True)
-def blocks(self:Segmenter): return self.body.blocks
+def blocks(self:Segmenter):
+    "The blocks of the body."
+    return self.body.blocks
+
 @patch(as_prop=True)
-def patch_embed(self:Segmenter): return self.body.patch_embed
+def patch_embed(self:Segmenter):
+    "The stem of the body."
+    return self.body.patch_embed
 
 @patch(cls_method=True)
 def data_cfg(cls:Segmenter,

@@ -19,7 +19,7 @@ from ..checks import check_choice
 def gather(
     x, # anything that can be pickled
 )->list: # of every process, in order
-    "`x` of all processes."
+    "What each process holds as `x`, in a list."
     return gather_object([x]) if torch.distributed.is_initialized() else [x]
 
 # %% ../../nbs/53_metrics.ipynb #97f33bc6
@@ -35,7 +35,7 @@ class SampleLoss(AvgLoss):
     value = SampleMean.value
 
 class EMAMetric(SampleMean):
-    "`SampleMean` of what the averaged weights predict; outside a fit the model is what it is."
+    "`SampleMean` of what the averaged weights predict; outside a fit, of the model's own predictions."
     def accumulate(self,
         learn, # with an `ema` callback
     ):
