@@ -2,7 +2,7 @@
 (() => {
 'use strict';
 
-const LARGEST = 1.3, LEGIBLE = 1.05, SMALLEST = .72;   // pixels of the screen to a point of matplotlib
+const LARGEST = 1.3, LEGIBLE = .9, SMALLEST = .72;   // pixels of the screen to a point of matplotlib
 
 // What an element covers, in points of its figure; what is clipped lies inside of its axes.
 function covered(element, svg) {
