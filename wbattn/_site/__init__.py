@@ -1,6 +1,7 @@
 "What nbdev's steps leave to be mended on the way from a notebook to its page (`procs` and `renderer` in settings.ini)."
 
 import inspect, re, shutil, yaml
+from dataclasses import is_dataclass
 from functools import lru_cache
 from html import escape
 from pathlib import Path
@@ -199,14 +200,17 @@ def _exported(name):
     found = (re.search(rf'(?ms)^class {name}\b.*?(?=^\S|\Z)', p.read_text(encoding='utf-8')) for p in get_config().lib_path.rglob('*.py'))
     return next((m[0] for m in found if m), '')
 
+def _has_constructor(cls):
+    "Does a class, or one of ours that it is made from, say how it is built?"
+    ours = [c for c in cls.__mro__ if c.__module__.partition('.')[0] in (get_config().lib_name, '__main__')]
+    return any({'__init__', '__new__'} & vars(c).keys() for c in ours)
+
 class Signature(DocmentText):
     def __init__(self, obj, **kwargs):
         super().__init__(obj, **kwargs)
         if callable(obj):   # the comment at **kwargs is not that of the line below it, what is returned
             self.dm = docments(obj, full=True, args_kwargs=True)
             self.dm.pop('self', None)
-        if isinstance(obj, type) and self.dm.keys() <= {'args', 'kwargs', 'return'}:   # of object, of Exception, of nn.Module
-            self.dm = {}
         if hasattr(obj, '_field_defaults'):   # a named tuple takes its fields, not *args and **kwargs
             said = dict(re.findall(r'(?m)^ +(\w+):[^#\n]*# (.*)$', _exported(obj.__name__)))
             self.dm = {name: dict(anno=anno, default=obj._field_defaults.get(name, inspect.Parameter.empty), docment=said.get(name))
@@ -214,7 +218,10 @@ class Signature(DocmentText):
 
     def __str__(self):
         said = super().__str__()
-        return said.replace('def ', 'class ', 1) if isinstance(self.obj, type) else said
+        if not isinstance(self.obj, type): return said
+        if _has_constructor(self.obj): return said.replace('def ', 'class ', 1)
+        bases = ', '.join(base.__name__ for base in self.obj.__bases__ if base is not object)
+        return f'class {self.obj.__name__}({bases}):' if bases else f'class {self.obj.__name__}:'   # its base says how
 
     @property
     def _ret_str(self): return super()._ret_str if '->' in super()._ret_str else '):'
@@ -225,7 +232,7 @@ class Signature(DocmentText):
     def params(self):
         found = super().params
         passed = [o for o in found if '=' in o[0] and not o[1]]
-        if len(passed) < 6: return found
+        if len(passed) < 6 or is_dataclass(self.obj): return found
         return [o for o in found if o not in passed] + [('**kwargs', f'{len(passed)} more options, passed on')]
 
 _inherited = ('Define the computation performed at every call', 'Call self as a function', 'Initialize self',
