@@ -117,13 +117,24 @@ def _developers_pages():
     groups = next(o['contents'] for o in sections if o['section'] == "Developers' notes")
     return {name for group in groups for name in group['contents']}
 
+def _title(source):
+    "What an exported cell defines or, where it defines nothing, which functions it calls; one line long."
+    defined = re.findall(r'(?m)^(?:def|class) (\w+)', source)
+    assigned = re.findall(r'(?m)^(\w+)(?:: [^=\n]+)? = ', source)
+    names = [name for name in defined + assigned if name in defined or name[0] != '_'] or assigned
+    listed = ', '.join(names)
+    if len(listed) > 75:
+        public_first = sorted(names, key=lambda name: name[0] == '_')
+        listed = ', '.join(public_first)[:75].rpartition(',')[0] + ' …'
+    listed = re.sub(r'__\w+__', r'`\g<0>`', listed)   # not bold
+    if listed: return f'Source of {listed}'
+    called = re.findall(r'(?m)^ *(\w+)\(', source)
+    return f'Calls of {called[0]}' if called else 'Source'
+
 def _closed(source):
-    "Code that is folded until asked for, under the names that it defines or a title of its own."
+    "Code that is folded until asked for, under a title."
     if '#| code-summary:' in source: return source if '#| code-fold:' in source else f'#| code-fold: true\n{source}'
-    names = re.findall(r'(?m)^(?:def|class) (\w+)|^([A-Za-z]\w*)(?:: [^=\n]+)? = ', source)
-    listed = ', '.join(defined or assigned for defined, assigned in names)
-    title = f'"Source of {listed}"' if listed else '"Source"'
-    return f'#| code-fold: true\n#| code-summary: {title}\n{source}'
+    return f'#| code-fold: true\n#| code-summary: "{_title(source)}"\n{source}'
 
 class show_source(Processor):
     "Stands for nbdev's rm_export, add_fold and mv_exports: exported code below the entries of its names, folded."
@@ -133,7 +144,7 @@ class show_source(Processor):
         for cell in self.nb.cells:
             marks = getattr(cell, 'directives_', {}).keys()
             exported = marks & {'export', 'exporti', 'exports'} and 'hide' not in marks
-            shown = 'exports' in marks or all_of_it and re.search(r'(?m)^(def|class|@|for|\w+\(|\w+(: .+)? = )', cell.source)
+            shown = 'exports' in marks or all_of_it and re.search(r'(?m)^(def|class|@|for|if|\w+\(|\w+(: .+)? = )', cell.source)
             is_entry = getattr(cell, 'has_sd', False) or 'show_doc(' in cell.source[:40]
             if waiting and not is_entry:
                 kept += waiting
