@@ -117,19 +117,22 @@ def _developers_pages():
     groups = next(o['contents'] for o in sections if o['section'] == "Developers' notes")
     return {name for group in groups for name in group['contents']}
 
+def _in_one_line(words):
+    text = ', '.join(words)
+    return text if len(text) <= 75 else text[:75].rpartition(',')[0] + ' …'
+
 def _title(source):
-    "What an exported cell defines or, where it defines nothing, which functions it calls; one line long."
+    "What an exported cell defines, public names first, or, where it defines nothing, which function it calls."
     defined = re.findall(r'(?m)^(?:def|class) (\w+)', source)
     assigned = re.findall(r'(?m)^(\w+)(?:: [^=\n]+)? = ', source)
-    names = [name for name in defined + assigned if name in defined or name[0] != '_'] or assigned
-    listed = ', '.join(names)
-    if len(listed) > 75:
-        public_first = sorted(names, key=lambda name: name[0] == '_')
-        listed = ', '.join(public_first)[:75].rpartition(',')[0] + ' …'
+    names = [name for name in defined + assigned if name in defined or name[0] != '_']
+    called = re.findall(r"(?m)^ *(\w+)\((?:'([\w:/]+))?", source)   # functions, and a word that is the first argument
+    if not names and called:
+        words = dict.fromkeys(word for name, word in called if word)
+        return f'Calls of {called[0][0]}: {_in_one_line(words)}'.removesuffix(': ')
+    listed = _in_one_line(sorted(names or assigned, key=lambda name: name[0] == '_'))
     listed = re.sub(r'__\w+__', r'`\g<0>`', listed)   # not bold
-    if listed: return f'Source of {listed}'
-    called = re.findall(r'(?m)^ *(\w+)\(', source)
-    return f'Calls of {called[0]}' if called else 'Source'
+    return f'Source of {listed}'.removesuffix(' of ')
 
 def _closed(source):
     "Code that is folded until asked for, under a title."
