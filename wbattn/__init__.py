@@ -15,7 +15,6 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 # %% ../nbs/99_face.ipynb #7253371c
-#| code-summary: "Source of the table of names"
 __version__ = "0.2.0"
 
 _public_names = {      # module below wbattn → the names that can be imported from wbattn itself

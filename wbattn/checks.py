@@ -63,7 +63,6 @@ def int_range(
     return Rule(in_range, f'a whole number from {least} to {most}')
 
 # %% ../nbs/01_checks.ipynb #716001e0
-#| code-summary: "Source of is_number, POSITIVE, NOT_NEGATIVE, SHARE, FRACTION, BELOW_ONE"
 def is_number(
     value,  # anything
 )->bool:

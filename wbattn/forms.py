@@ -103,8 +103,6 @@ def _import_fast(module):
 _import_fast._dynamo_marked_constant = True   # assume_constant_result, without loading the compiler for it
 
 # %% ../nbs/05_forms.ipynb #d1650522
-#| code-fold: show
-#| code-summary: "Source of _fast_form"
 def _fast_form(op, args, kwargs):
     "The fast form for these arguments or None, and the reason why it doesn't run: '' where it may."
     if _asked_for() == 'plain': return None, 'it is asked for'

@@ -85,7 +85,6 @@ def _tost(**model_kwargs): return 'tost', model_kwargs
 def _dmst(**model_kwargs): return 'dmst', model_kwargs
 
 # %% ../nbs/72_studies.ipynb #7be14aab
-#| code-summary: "Source of the studies: what each varies"
 @study('eca_expansion', 'ECA, Table 9', "Does the expansion module help?")
 def _eca_expansion(sizes): return {'with expansion': _eca(), 'without': _eca(attn='CompressOnly')}
 

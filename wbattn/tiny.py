@@ -53,7 +53,6 @@ def write_tiny(
     return root
 
 # %% ../nbs/74_tiny.ipynb #74f00007
-#| code-summary: "Writers of arrays in one file: CIFAR, SVHN"
 def _cifar(root, draw, labels, dataset, fine):
     folder = root/dataset.base_folder
     folder.mkdir()
@@ -81,7 +80,6 @@ def _svhn(root, draw, labels):
         savemat(root/file, dict(X=x, y=y))
 
 # %% ../nbs/74_tiny.ipynb #74f00012
-#| code-summary: "Writers of one file a picture: flowers, pets, food"
 def _flowers(root, draw, labels):
     from scipy.io import savemat
     folder = root/'flowers-102'
@@ -118,7 +116,6 @@ def _food101(root, draw, labels):
         (folder/'meta'/f'{part}.json').write_text(json.dumps(files))
 
 # %% ../nbs/74_tiny.ipynb #39137779
-#| code-summary: "Writers of class folders, and of ImageNet"
 def _folder(root, draw, labels):
     for part, classes in labels.items():
         for i, c in enumerate(classes): save_jpeg(root/part/f'thing {c}'/f'{i}.jpg', draw(c))

@@ -1,6 +1,7 @@
 "What nbdev's steps leave to be mended on the way from a notebook to its page (`procs` and `renderer` in settings.ini)."
 
 import inspect, re, shutil, yaml
+from dataclasses import is_dataclass
 from functools import lru_cache
 from html import escape
 from pathlib import Path
@@ -116,13 +117,27 @@ def _developers_pages():
     groups = next(o['contents'] for o in sections if o['section'] == "Developers' notes")
     return {name for group in groups for name in group['contents']}
 
+def _in_one_line(words):
+    text = ', '.join(words)
+    return text if len(text) <= 75 else text[:75].rpartition(',')[0] + ' …'
+
+def _title(source):
+    "What an exported cell defines, public names first, or, where it defines nothing, which function it calls."
+    defined = re.findall(r'(?m)^(?:def|class) (\w+)', source)
+    assigned = re.findall(r'(?m)^(\w+)(?:: [^=\n]+)? = ', source)
+    names = [name for name in defined + assigned if name in defined or name[0] != '_']
+    called = re.findall(r"(?m)^ *(\w+)\((?:'([\w:/]+))?", source)   # functions, and a word that is the first argument
+    if not names and called:
+        words = dict.fromkeys(word for name, word in called if word)
+        return f'Calls of {called[0][0]}: {_in_one_line(words)}'.removesuffix(': ')
+    listed = _in_one_line(sorted(names or assigned, key=lambda name: name[0] == '_'))
+    listed = re.sub(r'__\w+__', r'`\g<0>`', listed)   # not bold
+    return f'Source of {listed}'.removesuffix(' of ')
+
 def _closed(source):
-    "Code that is folded until asked for, under the names that it defines or a title of its own."
+    "Code that is folded until asked for, under a title."
     if '#| code-summary:' in source: return source if '#| code-fold:' in source else f'#| code-fold: true\n{source}'
-    names = re.findall(r'(?m)^(?:def|class) (\w+)|^([A-Za-z]\w*)(?:: [^=\n]+)? = ', source)
-    listed = ', '.join(defined or assigned for defined, assigned in names)
-    title = f'"Source of {listed}"' if listed else '"Source"'
-    return f'#| code-fold: true\n#| code-summary: {title}\n{source}'
+    return f'#| code-fold: true\n#| code-summary: "{_title(source)}"\n{source}'
 
 class show_source(Processor):
     "Stands for nbdev's rm_export, add_fold and mv_exports: exported code below the entries of its names, folded."
@@ -132,7 +147,7 @@ class show_source(Processor):
         for cell in self.nb.cells:
             marks = getattr(cell, 'directives_', {}).keys()
             exported = marks & {'export', 'exporti', 'exports'} and 'hide' not in marks
-            shown = 'exports' in marks or all_of_it and re.search(r'(?m)^(def|class|@|for|\w+\(|\w+(: .+)? = )', cell.source)
+            shown = 'exports' in marks or all_of_it and re.search(r'(?m)^(def|class|@|for|if|\w+\(|\w+(: .+)? = )', cell.source)
             is_entry = getattr(cell, 'has_sd', False) or 'show_doc(' in cell.source[:40]
             if waiting and not is_entry:
                 kept += waiting
@@ -199,14 +214,17 @@ def _exported(name):
     found = (re.search(rf'(?ms)^class {name}\b.*?(?=^\S|\Z)', p.read_text(encoding='utf-8')) for p in get_config().lib_path.rglob('*.py'))
     return next((m[0] for m in found if m), '')
 
+def _has_constructor(cls):
+    "Does a class, or one of ours that it is made from, say how it is built?"
+    ours = [c for c in cls.__mro__ if c.__module__.partition('.')[0] in (get_config().lib_name, '__main__')]
+    return any({'__init__', '__new__'} & vars(c).keys() for c in ours)
+
 class Signature(DocmentText):
     def __init__(self, obj, **kwargs):
         super().__init__(obj, **kwargs)
         if callable(obj):   # the comment at **kwargs is not that of the line below it, what is returned
             self.dm = docments(obj, full=True, args_kwargs=True)
             self.dm.pop('self', None)
-        if isinstance(obj, type) and self.dm.keys() <= {'args', 'kwargs', 'return'}:   # of object, of Exception, of nn.Module
-            self.dm = {}
         if hasattr(obj, '_field_defaults'):   # a named tuple takes its fields, not *args and **kwargs
             said = dict(re.findall(r'(?m)^ +(\w+):[^#\n]*# (.*)$', _exported(obj.__name__)))
             self.dm = {name: dict(anno=anno, default=obj._field_defaults.get(name, inspect.Parameter.empty), docment=said.get(name))
@@ -214,7 +232,10 @@ class Signature(DocmentText):
 
     def __str__(self):
         said = super().__str__()
-        return said.replace('def ', 'class ', 1) if isinstance(self.obj, type) else said
+        if not isinstance(self.obj, type): return said
+        if _has_constructor(self.obj): return said.replace('def ', 'class ', 1)
+        bases = ', '.join(base.__name__ for base in self.obj.__bases__ if base is not object)
+        return f'class {self.obj.__name__}({bases}):' if bases else f'class {self.obj.__name__}:'   # its base says how
 
     @property
     def _ret_str(self): return super()._ret_str if '->' in super()._ret_str else '):'
@@ -225,7 +246,7 @@ class Signature(DocmentText):
     def params(self):
         found = super().params
         passed = [o for o in found if '=' in o[0] and not o[1]]
-        if len(passed) < 6: return found
+        if len(passed) < 6 or is_dataclass(self.obj): return found
         return [o for o in found if o not in passed] + [('**kwargs', f'{len(passed)} more options, passed on')]
 
 _inherited = ('Define the computation performed at every call', 'Call self as a function', 'Initialize self',

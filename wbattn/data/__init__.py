@@ -8,7 +8,6 @@ __all__ = ['array_dls', 'cifar_dls', 'dataset', 'digits_dls', 'folder_dls', 'get
            'subspaces_dls', 'text_dls']
 
 # %% ../../nbs/54_data.ipynb #54c10004
-#| code-summary: "Source: the names of the package"
 from .datasets import (cifar_dls, dls_args, folder_dls, folder_masks_dls, get_dls, grey_cifar_dls,
     imagenet_dls, known_task, pictures, read_folder, read_imagenet, read_published, real_accuracy, spec_of)
 from .images import AUGMENTS, Augment, UnreadableImage, image_dls, mask_dls, read_image, read_mask

@@ -238,7 +238,6 @@ def grow(
     return kept.sum(), nodes
 
 # %% ../../nbs/48_sequences.ipynb #23600414
-#| code-summary: "Source of draw_formulas, and the symbols"
 def _median(values): return int(statistics.median(values))
 def _sum_modulo_ten(values): return sum(values) % 10
 

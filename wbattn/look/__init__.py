@@ -9,7 +9,6 @@ __all__ = ['ablate', 'cls_attention', 'cls_attention_maps', 'explain', 'layer_ra
            'subspace_coherence', 'without_attention']
 
 # %% ../../nbs/64_look.ipynb #66a00004
-#| code-summary: "Source: the names of the package"
 from .ablation import ablate, attention_parts, part_name, plot_ablation, without_attention
 from .measure import (QUANTITIES, RECORDS, MissingQuantity, Quantity, Record, RecordLayers, attention_kinds,
     attention_layers, cls_attention, layer_rates, layer_sparsity, layer_spectra, memberships, missing_quantity,

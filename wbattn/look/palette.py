@@ -9,7 +9,6 @@ __all__ = []
 import json
 
 # %% ../../nbs/59_palette.ipynb #59c10005
-#| code-summary: "Source of the colours, PALETTE, CLASSES and MAP_COLORS"
 BLUE = '#0072B2'
 ORANGE = '#D55E00'
 GREEN = '#009E73'

@@ -350,7 +350,6 @@ def prune_intermediate_layers(self:WhiteBoxTransformer,
     return wanted
 
 # %% ../../nbs/31_transformer.ipynb #d9171a3e
-#| code-summary: "Source of the table of published names"
 _published_names = (
     (r'^pos_embeder\.', 'pos_embed.'),
     (r'\.fn\.proj\.', '.fn.qkv.'),                     # CBSA's codes; its way back is to_out without a number
@@ -384,7 +383,6 @@ def fit_positions(
     return state
 
 # %% ../../nbs/31_transformer.ipynb #dee4e7f6
-#| code-summary: "Source of checkpoint_filter and its steps"
 def _split_class_attention(state):
     "Weights whose class attention has queries, keys and values apart, as timm's has them"
     split = {}

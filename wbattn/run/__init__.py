@@ -8,7 +8,6 @@ __all__ = ['bench_run', 'evaluate_run', 'experiment_run', 'explain_run', 'genera
            'wbattn_train']
 
 # %% ../../nbs/76_run.ipynb #a11ac758
-#| code-summary: "Source: the names of the package"
 from wbattn.run.cli import (bench_run, evaluate_run, experiment_run, explain_run, generate_run, predict_images,
     train_run, wbattn_bench, wbattn_eval, wbattn_experiment, wbattn_explain, wbattn_generate, wbattn_predict,
     wbattn_train)

@@ -144,7 +144,6 @@ class ClassBCE(BinaryCrossEntropy):
         return scores.argmax(-1)
 
 # %% ../../nbs/55_callbacks.ipynb #55d0d0d1
-#| code-summary: "Source of LossSpec, LOSSES and their functions"
 class LossSpec(NamedTuple):
     "A loss that a recipe can name."
     function:Callable  # of a Recipe; it returns the loss of scores and targets

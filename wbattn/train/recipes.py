@@ -130,7 +130,6 @@ def check_recipe(
     raise UserError(f"{', '.join(unfit)}: {data} are learned with {right}")
 
 # %% ../../nbs/51_recipes.ipynb #1f091f2c
-#| code-summary: "Source of RECIPES and add_recipe, and DeiT's recipe"
 RECIPES = {}
 
 def add_recipe(
@@ -153,7 +152,6 @@ add_recipe('imagenet/deit', "DeiT's training command: 4 × 256", 'deit', epochs=
 add_recipe('imagenet/deit', _deit, model=dict(drop_path_rate=0.1))
 
 # %% ../../nbs/51_recipes.ipynb #959949cb
-#| code-summary: "Recipes on ImageNet that follow DeiT's script: ToST, DMST, ECA"
 add_recipe('imagenet', "XCiT's script, which ToST uses", 'deit', epochs=400)
 add_recipe('imagenet', "ToST's training command: 8 × 128 (its text: 2048)", bs=1024)
 add_recipe('imagenet/wb_dmst', "DMSA, appendix C", 'imagenet', lr=2e-4, lr_base_size=0, epochs=400, bs=512)
@@ -164,7 +162,6 @@ for _size, _bs in dict(tiny=2048, small=1024, medium=512, base=256, base_plus=25
     add_recipe(_key, "ECA, Table 8", bs=_bs)
 
 # %% ../../nbs/51_recipes.ipynb #af8377d1
-#| code-summary: "Recipes of CRATE on ImageNet"
 add_recipe('imagenet/wb_crate', "CRATE, section on ImageNet training", opt='lion', lr=2.4e-4, wd=0.5, bs=2048,
     epochs=150, sched='cosine', warmup_epochs=5, smoothing=0.1,
     data=dict(augment='pretrain', auto_augment='none', reprob=0., repeated_aug=1))
@@ -179,12 +176,10 @@ add_recipe('readme:imagenet/wb_crate', "CRATE's main.py: 20 epochs, from 1/20 of
 add_recipe('readme:imagenet/wb_crate', "CRATE's main.py: one group of all parameters", decay_all=True)
 
 # %% ../../nbs/51_recipes.ipynb #50print1
-#| code-summary: "Recipe as ToST prints it"
 add_recipe('printed:imagenet/wb_tost printed:imagenet/wb_xcit', "ToST, appendix C.3", 'imagenet', lr=2e-4,
     lr_base_size=0, epochs=400, bs=2048)
 
 # %% ../../nbs/51_recipes.ipynb #e6ca07b0
-#| code-summary: "Recipes for fine-tuning"
 add_recipe('finetune', "CRATE's fine-tuning script, which ToST follows", opt='adamw', wd=0.01, sched='cosine',
     warmup_epochs=0, min_lr=0., opt_betas=(0.9, 0.999), opt_eps=1e-8, smoothing=0., mixup=0., cutmix=0.,
     clip_grad=0., model_ema_decay=0., data=dict(augment='finetune', img_size=224))
@@ -201,7 +196,6 @@ add_recipe(_crate, "CRATE's README, table on fine-tuning", lr=1e-4, epochs=400, 
 add_recipe('readme:finetune/wb_crate', "CRATE's README, table on fine-tuning", lr=5e-5, epochs=200)
 
 # %% ../../nbs/51_recipes.ipynb #92201af4
-#| code-summary: "Recipes for CIFAR, SVHN, digits and scenes"
 add_recipe('cifar10 cifar100 svhn', "ToST, Table 8; ECA, Table 9", 'imagenet', epochs=400)
 add_recipe('cifar10 cifar100 svhn', "ours", bs=256, data=dict(img_size=32, augment='light'),
     model=dict(patch_size=4))
@@ -212,7 +206,6 @@ add_recipe('scenes_masks folder_masks', "ours", epochs=8, bs=32, lr=3e-3, smooth
 add_recipe('scenes_masks', "ours", data=dict(n=8000, held=666, warp=0.15))
 
 # %% ../../nbs/51_recipes.ipynb #377bb194
-#| code-summary: "Recipes for texts"
 _texts_in_bytes = 'python glosses text wikitext2 wikitext103 ptb lambada'
 add_recipe(f'openwebtext {_texts_in_bytes}', "nanoGPT's script, which ToST follows",
     opt='adamw', sched='cosine', opt_betas=(0.9, 0.95), opt_eps=1e-8, smoothing=0., clip_grad=1., wd=0.1)
@@ -224,7 +217,6 @@ add_recipe('openwebtext', "nanoGPT's script, which ToST follows", min_lr=6e-5, w
     grad_accum_steps=40)
 
 # %% ../../nbs/51_recipes.ipynb #aad9c248
-#| code-summary: "Recipes for the Long Range Arena and subspaces"
 add_recipe('lra', "ours: not said", opt='adamw', opt_betas=(0.9, 0.98), opt_eps=1e-8, clip_grad=1.,
     smoothing=0., warmup_lr=0., min_lr=0.)
 for _name, _numbers in { # task → numbers of ToST's Table 7
