@@ -426,7 +426,6 @@ def known_task(
     return None if task is None else task(**kwargs)
 
 # %% ../../nbs/50_datasets.ipynb #7067a0f4
-#| include: false
 @delegates(image_dls, but='read', keep=True)
 def cifar_dls(
     data_dir:Path='data', # directory that holds the files, or will

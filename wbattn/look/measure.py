@@ -180,7 +180,6 @@ class Quantity(NamedTuple):
     measure:Callable  # of tokens `b n d` and a Layer; it returns `b`, or None where the layer has none
 
 # %% ../../nbs/60_measure.ipynb #4bc95482
-#| include: false
 QUANTITIES = dict(
     R=Quantity(label='$R(Z)$ (nats)', measure=rate_of_tokens),
     Rc=Quantity(label=r'$R_c(Z\,|\,U)$ (nats)', measure=rate_in_subspaces),
