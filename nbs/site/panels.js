@@ -1,67 +1,97 @@
 // On a phone the panels of a figure stand below one another instead of out of sight at its side.
 (() => {
 'use strict';
-
 const LARGEST = 1.3, LEGIBLE = .9, SMALLEST = .72;   // pixels of the screen to a point of matplotlib
 
 // What an element covers, in points of its figure; what is clipped lies inside of its axes.
 function covered(element, svg) {
   const whole = svg.getBoundingClientRect(), {width, height} = svg.viewBox.baseVal, scale = width/whole.width;
-  const box = {left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity};
+  const box = {left: width, top: height, right: 0, bottom: 0};
   for (const leaf of element.querySelectorAll('path, text, use, image')) {
     if (leaf.closest('defs, [clip-path]')) continue;
     const r = leaf.getBoundingClientRect();
     if (!r.width && !r.height) continue;
-    box.left = Math.min(box.left, (r.left - whole.left)*scale);
-    box.right = Math.max(box.right, (r.right - whole.left)*scale);
-    box.top = Math.min(box.top, (r.top - whole.top)*scale);
-    box.bottom = Math.max(box.bottom, (r.bottom - whole.top)*scale);
+    box.left = Math.max(0, Math.min(box.left, (r.left - whole.left)*scale));
+    box.top = Math.max(0, Math.min(box.top, (r.top - whole.top)*scale));
+    box.right = Math.min(width, Math.max(box.right, (r.right - whole.left)*scale));
+    box.bottom = Math.min(height, Math.max(box.bottom, (r.bottom - whole.top)*scale));
   }
-  return {left: Math.max(box.left, 0), top: Math.max(box.top, 0), right: Math.min(box.right, width), bottom: Math.min(box.bottom, height)};
+  return box;
 }
 
-const around = boxes => ({left: Math.min(...boxes.map(b => b.left)), top: Math.min(...boxes.map(b => b.top)),
-                          right: Math.max(...boxes.map(b => b.right)), bottom: Math.max(...boxes.map(b => b.bottom))});
+// A piece of a figure: some of its elements and the box around them.
+function joined(pieces) {
+  return {elements: pieces.flatMap(p => p.elements),
+          left: Math.min(...pieces.map(p => p.left)), top: Math.min(...pieces.map(p => p.top)),
+          right: Math.max(...pieces.map(p => p.right)), bottom: Math.max(...pieces.map(p => p.bottom))};
+}
 
-// Axes that overlap from left to right, by more than a label's margin, are one column.
-function columns(boxes) {
+// Pieces from left to right, those that belong together joined.
+function grouped(pieces, belong) {
   const found = [];
-  for (const box of boxes.toSorted((a, b) => a.left - b.left)) {
+  for (const piece of pieces.toSorted((a, b) => a.left - b.left)) {
     const last = found.at(-1);
-    if (last && box.left < last.right - 6) found[found.length - 1] = around([last, box]);
-    else found.push(box);
+    if (last && belong(last, piece)) found[found.length - 1] = joined([last, piece]);
+    else found.push(piece);
   }
   return found;
 }
 
-// As many columns to a line as stay legible; null: something beside them would be cut through.
-function lines(axes, others, width) {
-  const found = [];
-  for (const column of columns(axes)) {
-    const last = found.at(-1);
-    if (last && column.right - last.left <= width) found[found.length - 1] = around([last, column]);
-    else found.push(column);
+// The lines of a stacked figure, as many columns of panels in each as stay legible; null: something lies across them.
+function lines(panels, others, width) {
+  const overlap = (a, b) => b.left < a.right - 6;      // more than the margin of a label
+  const found = grouped(grouped(panels, overlap), (line, column) => column.right - line.left <= width);
+  const body = joined(panels), above = [], below = [];
+  for (const other of others) {
+    const across = found.filter(line => other.left < line.right && other.right > line.left);
+    if (other.bottom <= body.top + 4) above.push(other);
+    else if (other.top >= body.bottom - 4) below.push(other);
+    else if (across.length > 1) return null;
+    else {
+      const line = found.indexOf(across[0] ?? found[0]);
+      found[line] = joined([found[line], other]);
+    }
   }
-  const body = around(axes);
-  const above = others.filter(b => b.bottom <= body.top + 4), below = others.filter(b => b.top >= body.bottom - 4);
-  for (const box of others) {
-    if (above.includes(box) || below.includes(box)) continue;
-    const line = found.find(l => box.left < l.right && box.right > l.left) ?? found[0];
-    const cut = found.some(l => l != line && box.left < l.right && box.right > l.left);
-    if (cut) return null;
-    Object.assign(line, around([line, box]));
-  }
-  if (above.length) found.unshift(around(above));
-  if (below.length) found.push(around(below));
-  return found;
+  return [above, found, below].flatMap((pieces, i) => i == 1 ? pieces : pieces.length ? [joined(pieces)] : []);
 }
 
-function show(svg, {left, top, right, bottom}, room) {
-  const width = right - left + 4, height = bottom - top + 4;
-  svg.setAttribute('viewBox', `${left - 2} ${top - 2} ${width} ${height}`);
-  for (const name of ['width', 'height']) svg.removeAttribute(name);          // its proportions are those of the box
+function drawing(piece, room) {
+  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+  const width = piece.right - piece.left + 4, height = piece.bottom - piece.top + 4;
+  svg.setAttribute('class', 'plot');
+  svg.setAttribute('aria-hidden', 'true');
+  svg.setAttribute('viewBox', `${piece.left - 2} ${piece.top - 2} ${width} ${height}`);
   svg.style.width = `${Math.min(room, LARGEST*width)}px`;
   svg.style.margin = '0 0 .6rem';
+  svg.innerHTML = piece.elements.map(element => `<use href="#${element.id}"/>`).join('');
+  return svg;
+}
+
+let named = 0;
+function stack(svg) {
+  const figure = svg.querySelector(':scope > g'), room = svg.parentElement.clientWidth, width = svg.viewBox.baseVal.width;
+  if (!figure || !room) return;
+  const pieces = [...figure.children].slice(1).map(element => ({elements: [element], ...covered(element, svg)}));   // the first is the ground
+  const visible = pieces.filter(p => p.right > p.left);
+  const panels = visible.filter(p => p.elements[0].matches('.axes')), others = visible.filter(p => !p.elements[0].matches('.axes'));
+  const stacked = panels.length > 1 && room < LEGIBLE*width ? lines(panels, others, room/LEGIBLE) : null;
+  svg.style.width = `${Math.min(LARGEST, Math.max(SMALLEST, room/width))*width}px`;
+  if (!stacked || stacked.length < 2) return;
+  for (const {elements: [element]} of pieces) element.id = `part-${named++}`;
+  svg.after(...stacked.map(piece => drawing(piece, room)));
+  const store = document.createElementNS(svg.namespaceURI, 'defs');        // drawn where they are used
+  store.append(...figure.children);
+  figure.append(store);
+  svg.setAttribute('viewBox', '0 0 1 1');
+  svg.style.cssText = 'position: absolute; width: 1px; height: 1px';       // it still holds the parts, and says what they show
+  nameSides(svg);
+}
+
+// "Left: …" is above now.
+function nameSides(svg) {
+  const caption = svg.closest('figure')?.querySelector('figcaption');
+  for (const text of caption ? [...caption.childNodes].filter(node => node.nodeType == 3) : [])
+    text.data = text.data.replace(/\bLeft:/g, 'Above:').replace(/\bRight:/g, 'Below:');
 }
 
 // "scroll →" goes where nothing scrolls any more.
@@ -70,31 +100,6 @@ function forgetCue(svg) {
     const cue = box.previousElementSibling;
     if (cue?.matches('.scroll-cue') && box.scrollWidth <= box.clientWidth + 8) cue.remove();
   }
-}
-
-function stack(svg) {
-  const figure = svg.querySelector(':scope > g'), room = svg.parentElement.clientWidth, width = svg.viewBox.baseVal.width;
-  if (!figure || !room) return;
-  const scale = Math.min(LARGEST, Math.max(SMALLEST, room/width));
-  const axes = [...figure.querySelectorAll(':scope > .axes')].map(g => covered(g, svg));
-  const others = [...figure.querySelectorAll(':scope > g:not(.axes)')].slice(1).map(g => covered(g, svg)).filter(b => b.right > b.left);   // the first is the ground
-  const pieces = axes.length > 1 && room < LEGIBLE*width ? lines(axes, others, room/LEGIBLE) : null;
-  if (!pieces || pieces.length < 2) {
-    svg.style.width = `${scale*width}px`;
-    return;
-  }
-  const id = figure.id = `figure-${Math.random().toString(36).slice(2)}`;
-  let last = svg;
-  for (const piece of pieces.slice(1)) {
-    const copy = document.createElementNS(svg.namespaceURI, 'svg');
-    copy.setAttribute('class', 'plot');
-    copy.setAttribute('aria-hidden', 'true');
-    copy.innerHTML = `<use href="#${id}"/>`;
-    show(copy, piece, room);
-    last.after(copy);
-    last = copy;
-  }
-  show(svg, pieces[0], room);
 }
 
 for (const svg of document.querySelectorAll('main svg.plot')) {
