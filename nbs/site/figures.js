@@ -269,6 +269,7 @@ function player(layer, pause = 250) {
 export function moving(data) {
   let s, pressed = Object.keys(data.operators)[0];
   const ask = () => s.update(), layers = [...Array(data.layers).keys()];
+  const reach = 5 + Math.max(...Object.values(data.operators).flatMap(o => o.points.flat(2)).map(Math.abs));
   const buttons = Object.keys(data.operators).map(name => {
     const b = el('button', {class: 'btn btn-sm btn-outline-primary', type: 'button'}, name);
     b.addEventListener('click', () => { pressed = name; ask(); });
@@ -281,7 +282,7 @@ export function moving(data) {
       b.setAttribute('aria-pressed', b.textContent == pressed);
     }
     const {points, R, Rc} = data.operators[pressed], l = layer.value, side = Math.min(300, room()), reduction = R.map((r, i) => r - Rc[i]);
-    const svg = draw('svg', {viewBox: '-125 -125 250 250', width: side, height: side, role: 'img', 'aria-label': `Tokens of three groups after ${l} layers of ${pressed}`});
+    const svg = draw('svg', {viewBox: `${-reach} ${-reach} ${2*reach} ${2*reach}`, width: side, height: side, role: 'img', 'aria-label': `Tokens of three groups after ${l} layers of ${pressed}`});
     points[l].forEach(([x, y], i) => svg.append(draw('circle', {cx: x, cy: -y, r: 3, fill: COLORS[data.labels[i]], opacity: .75})));
     const top = Math.max(...Object.values(data.operators).flatMap(o => o.R)), half = Math.max(280, Math.min(320, room()));
     const f = frame({width: half, height: 260, right: 30, x: [0, data.layers - 1], y: [0, top], xticks: [0, 4, 8, 12], yticks: [0, 5, 10, 15, 20],
