@@ -58,7 +58,7 @@ def check_option_values(
 
 # %% ../../nbs/67_config.ipynb #1be8a652
 class CheckedOptions:
-    "Options that are checked as those of a command are, as soon as there is one; a dataclass of it names them."
+    "Base of a dataclass of options: making an object checks each of them, as a command does."
     def __post_init__(self):
         for name, value in check_option_values(type(self), vars(self)).items(): setattr(self, name, value)
 
