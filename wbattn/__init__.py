@@ -47,6 +47,7 @@ _public_names = {      # module below wbattn → the names that can be imported 
 }
 
 # %% ../nbs/99_face.ipynb #3c4740ef
+#| code-summary: "Imports for type checkers and editors"
 if TYPE_CHECKING:
     from wbattn.rates import (coding_rate, correlated_line, effective_rank, partition_rate, rate_reduction,
         spectrum_cdf, subspace_rate, union_of_subspaces, variational_rate)

@@ -131,7 +131,7 @@ def _title(source):
         words = dict.fromkeys(word for name, word in called if word)
         return f'Calls of {called[0][0]}: {_in_one_line(words)}'.removesuffix(': ')
     listed = _in_one_line(sorted(names or assigned, key=lambda name: name[0] == '_'))
-    listed = re.sub(r'__\w+__', r'`\g<0>`', listed)   # not bold
+    listed = re.sub(r'(?<!\w)_\w*_(?!\w)', r'`\g<0>`', listed)   # not bold, nor italic
     return f'Source of {listed}'.removesuffix(' of ')
 
 def _closed(source):
@@ -219,6 +219,11 @@ def _has_constructor(cls):
     ours = [c for c in cls.__mro__ if c.__module__.partition('.')[0] in (get_config().lib_name, '__main__')]
     return any({'__init__', '__new__'} & vars(c).keys() for c in ours)
 
+def _written_name(function):
+    "The name that its source gives it; a log may show another, as of a metric."
+    *_, name = getattr(function, '__qualname__', function.__name__).split('.')
+    return name
+
 class Signature(DocmentText):
     def __init__(self, obj, **kwargs):
         super().__init__(obj, **kwargs)
@@ -232,8 +237,10 @@ class Signature(DocmentText):
 
     def __str__(self):
         said = super().__str__()
-        if not isinstance(self.obj, type): return said
-        if _has_constructor(self.obj): return said.replace('def ', 'class ', 1)
+        if not isinstance(self.obj, type):
+            name = _written_name(self.obj)
+            return said.replace(f'def {self.obj.__name__}(', f'def {name}(', 1)
+        if _has_constructor(self.obj) and self.params: return said.replace('def ', 'class ', 1)
         bases = ', '.join(base.__name__ for base in self.obj.__bases__ if base is not object)
         return f'class {self.obj.__name__}({bases}):' if bases else f'class {self.obj.__name__}:'   # its base says how
 
