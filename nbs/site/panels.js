@@ -39,8 +39,9 @@ function grouped(pieces, belong) {
 
 // The lines of a stacked figure, as many columns of panels in each as stay legible; null: something lies across them.
 function lines(panels, others, width) {
-  const overlap = (a, b) => b.left < a.right - 6;      // more than the margin of a label
-  const found = grouped(grouped(panels, overlap), (line, column) => column.right - line.left <= width);
+  const isBar = b => b.right - b.left < 60;            // of colours: it goes with the panel at its left
+  const columns = grouped(panels, (a, b) => b.left < a.right - 6 || isBar(b));   // 6: a label may stand out
+  const found = grouped(columns, (line, column) => column.right - line.left <= width);
   const body = joined(panels), above = [], below = [];
   for (const other of others) {
     const across = found.filter(line => other.left < line.right && other.right > line.left);
