@@ -219,6 +219,10 @@ def _has_constructor(cls):
     ours = [c for c in cls.__mro__ if c.__module__.partition('.')[0] in (get_config().lib_name, '__main__')]
     return any({'__init__', '__new__'} & vars(c).keys() for c in ours)
 
+def _said_of_fields(cls):
+    "The comments beside the fields of a named tuple or dataclass, by field."
+    return dict(re.findall(r'(?m)^ +(\w+):[^#\n]*# (.*)$', _exported(cls.__name__)))
+
 def _written_name(function):
     "The name that its source gives it; a log may show another, as of a metric."
     *_, name = getattr(function, '__qualname__', function.__name__).split('.')
@@ -231,9 +235,12 @@ class Signature(DocmentText):
             self.dm = docments(obj, full=True, args_kwargs=True)
             self.dm.pop('self', None)
         if hasattr(obj, '_field_defaults'):   # a named tuple takes its fields, not *args and **kwargs
-            said = dict(re.findall(r'(?m)^ +(\w+):[^#\n]*# (.*)$', _exported(obj.__name__)))
+            said = _said_of_fields(obj)
             self.dm = {name: dict(anno=anno, default=obj._field_defaults.get(name, inspect.Parameter.empty), docment=said.get(name))
                        for name, anno in obj.__annotations__.items()}
+        if isinstance(obj, type) and is_dataclass(obj):
+            for name, comment in _said_of_fields(obj).items():
+                if name in self.dm: self.dm[name]['docment'] = comment
 
     def __str__(self):
         said = super().__str__()

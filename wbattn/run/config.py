@@ -69,7 +69,7 @@ class RunConfig(CheckedOptions):
     arch:str=None
     finetune:str=None
     epochs:int=None
-    bs:int=None      # images per step of the optimiser, over all processes
+    bs:int=None
     lr:float=None
     recipe:dict=None
     model_kwargs:dict=None
