@@ -137,8 +137,6 @@ def check_pages(*given):
         title = next(text(c['source']) for c in cells if c['cell_type'] == 'markdown')
         if not re.fullmatch(r'# \S.*\s+> \S.*\s*', title): bad(path.name, 'the first Markdown cell must be `# Title` and one line `> description`, nothing else')
         check_travels(path.name, [text(c['source']) for c in cells if c['cell_type'] == 'code'])
-        shown = [c for c in cells if c['cell_type'] == 'markdown' or not {'hide', 'export', 'exporti'} & options(text(c['source'])).keys()]
-        if shown and 'exports' in options(text(shown[-1]['source'])): bad(path.name, 'ends with a cell that exports: nbdev_proc_nbs needs something after it')
         for c in cells:
             where, source = f'{path.name} {c["id"]}', text(c['source'])
             if re.search(r'^(<{7}|>{7}) ', source, re.M): bad(where, 'holds two sides of a merge')
