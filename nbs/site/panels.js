@@ -1,7 +1,7 @@
 // On a phone the panels of a figure stand below one another instead of out of sight at its side.
 (() => {
 'use strict';
-const LARGEST = 1.3, LEGIBLE = .9, SMALLEST = .72;   // pixels of the screen to a point of matplotlib
+const LARGEST = 1.3, LEGIBLE = .9, SMALLEST = .72, MAPS = .6;   // pixels of the screen to a point of matplotlib
 
 // What an element covers, in points of its figure; what is clipped lies inside of its axes.
 function covered(element, svg) {
@@ -75,8 +75,9 @@ function stack(svg) {
   const pieces = [...figure.children].slice(1).map(element => ({elements: [element], ...covered(element, svg)}));   // the first is the ground
   const visible = pieces.filter(p => p.right > p.left);
   const panels = visible.filter(p => p.elements[0].matches('.axes')), others = visible.filter(p => !p.elements[0].matches('.axes'));
-  const stacked = panels.length > 1 && room < LEGIBLE*width ? lines(panels, others, room/LEGIBLE) : null;
-  svg.style.width = `${Math.min(LARGEST, Math.max(SMALLEST, room/width))*width}px`;
+  const areMaps = panels.length > 4 && panels.every(p => p.right - p.left < 120);     // rows and columns of small pictures stay together
+  const stacked = !areMaps && panels.length > 1 && room < LEGIBLE*width ? lines(panels, others, room/LEGIBLE) : null;
+  svg.style.width = `${Math.min(LARGEST, Math.max(areMaps ? MAPS : SMALLEST, room/width))*width}px`;
   if (!stacked || stacked.length < 2) return;
   for (const {elements: [element]} of pieces) element.id = `part-${named++}`;
   svg.after(...stacked.map(piece => drawing(piece, room)));
