@@ -23,7 +23,7 @@ from .files import OWN_RUNS, decode_text, describe_left_out, find_pictures, prin
 from .images import check_files, image_dls, mask_dls
 from .loaders import DATASETS, DatasetSpec, Loaders, dataset, hold_out
 from .sequences import byte_rows, sequence_dls, sequence_options
-from .tasks import Task
+from .tasks import ROLES, Task
 import wbattn.data.scenes, wbattn.data.subspaces, wbattn.data.text # noqa: F401, data sets of the table
 
 # %% ../../nbs/50_datasets.ipynb #ede925fc
@@ -415,6 +415,7 @@ def get_dls(
     check_types(spec.make, options)
     dls = spec.make(**options)
     dls.name = name
+    if not hasattr(dls, 'parts'): dls.parts = ROLES[:len(dls.loaders)] # fastai's own loaders don't name them
     return dls
 
 def known_task(

@@ -11,6 +11,7 @@ import numpy as np, pandas as pd, torch
 import torch.nn.functional as F
 from contextlib import contextmanager
 from fastai.imports import IN_NOTEBOOK
+from fastai.torch_core import TensorMultiCategory
 from fastprogress.fastprogress import progress_bar
 from functools import partial
 from matplotlib.figure import Figure
@@ -135,18 +136,25 @@ class Score(NamedTuple):
 
 def _is_right(output, y): return output.argmax(-1) == y
 
+def _right_labels(output, y): return ((output > 0) == (y > 0)).double().mean(1)
+
+def _absolute_error(output, y): return (output.view_as(y) - y).abs().view(len(y), -1).mean(1)
+
 def _bits(output, y, bytes_per_token):
-    "Bits of each text's tokens, or bytes, on average"
-    nats = F.cross_entropy(output.movedim(-1, 1), y, reduction='none').mean(1)
-    return nats/math.log(2)/bytes_per_token
+    "Bits of each text's tokens, or bytes, on average; a token below 0 is left out"
+    nats = F.cross_entropy(output.movedim(-1, 1), y, reduction='none').sum(1)
+    tokens = (y >= 0).sum(1).clamp(min=1)
+    return nats/tokens/math.log(2)/bytes_per_token
 
 def score_for(
     output:Tensor,        # of a model
-    y:Tensor,             # labels of the same samples
+    y:Tensor,             # labels of the same samples, of the loader's class
     bytes_per_token=None, # of a text; None: not known
 )->Score:
-    "What is measured: mIoU of masks `b c h w`, bits of texts `b n v`, accuracy of all else."
+    "What is measured, by the kind of the labels: accuracy, mIoU, bits, right labels or an error."
     if output.dim() == 4: return Score('mIoU', overlaps, counts=True)
+    if isinstance(y, TensorMultiCategory): return Score('share of right labels', _right_labels)
+    if y.is_floating_point(): return Score('mean absolute error', _absolute_error, sign=-1)
     if y.dim() == 1: return Score('accuracy', _is_right)
     name = 'bits per byte' if bytes_per_token else 'bits per token'
     return Score(name, partial(_bits, bytes_per_token=bytes_per_token or 1), sign=-1)
@@ -221,15 +229,15 @@ def _scores_by_sample(model, batches, parts, score, bytes_per_token):
     "The score, and what it needs of each sample, with attention and without each part: a list of `n …`"
     known = [[] for _ in range(1 + len(parts))]      # batches, with attention and without each part
     for x, y, *_ in batches:
-        y = y.as_subclass(Tensor)
         outputs = [run_model(model, x)]
         if not known[0]:
             _check_called(model, x)
             score = score or score_for(outputs[0], y, bytes_per_token)
         for part in parts:
             with without_attention(model, **part): outputs.append(run_model(model, x))
+        labels = y.as_subclass(Tensor).to(outputs[0].device)
         for samples, output in zip(known, outputs):
-            values = score.of_samples(output.float(), y.to(output.device))
+            values = score.of_samples(output.float(), labels)
             expected = f'a number for each of {len(y)} samples'
             require(values.shape[:1] == y.shape[:1], 'shape of the score', tuple(values.shape), expected)
             samples.append(values.double().cpu())

@@ -336,7 +336,11 @@ def build_run(
     processes = max(1, num_distrib())
     loader_bs = recipe.bs // processes // recipe.grad_accum_steps    # images that a process loads at once
     dls = get_dls(run.data, bs=loader_bs, seed=run.seed, device=device, **data_args)
-    if run.checkpoint: check_data(run.checkpoint['info'].get('fingerprint'), task_of(dls))
+    task = task_of(dls)
+    if task.targets != 'classes':
+        raise UserError(f"the targets of {run.data!r} are {task.targets}; a run is judged by classes, masks or tokens. "
+                        "Train on these with wb_learner(dls, arch).fit_recipe()")
+    if run.checkpoint: check_data(run.checkpoint['info'].get('fingerprint'), task)
     learn = wb_learner(dls, run.arch, recipe, cbs=run.config.cbs, weights=run.weights, **run.model_kwargs)
     learn.threads = run.config.threads or recipe.threads or default_threads(learn.model)
     if rank_distrib(): set_seed(run.seed + rank_distrib())

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.amp import autocast
 from fastai.data.core import DataLoaders
 from fastai.learner import Learner
+from ..checks import UserError
 from ..look import MissingQuantity, without_attention
 from ..train.callbacks import ShardedDL
 from ..train.checkpoint import DelayedSignals
@@ -46,6 +47,9 @@ def predictions(
     with DelayedSignals() as signals: # a loader may start processes
         for b in dl:
             x, y = (t.as_subclass(Tensor).to(device) for t in b[:2])
+            if y.is_floating_point():
+                raise UserError("a batch has numbers or several labels an item as targets; expected classes, masks "
+                                "or tokens. Learner.validate gives the metrics of others")
             with autocast(device.type, half, enabled=bool(amp)): scores = model(x).double()
             judged = _judge_masks(scores, y) if scores.dim() == 4 else _judge_classes(scores, y)
             batches.append({name: values.cpu() for name, values in judged.items()})

@@ -20,7 +20,7 @@ from fastai.torch_core import rank_distrib
 from timm.utils import unwrap_model
 from torch import Tensor
 from ..checks import UserError
-from .metrics import gather
+from .metrics import LOWER_IS_BETTER, gather
 
 # %% ../../nbs/57_checkpoint.ipynb #83d6b137
 def _kept_from_writing(error, path, tmp):
@@ -164,6 +164,8 @@ def _parts_with_state(learn):
 def _learner_state(learn):
     "Weights, optimiser, gradient scaler, averaged weights, callbacks and smoothed loss."
     states = {name: None if part is None else part.state_dict() for name, part in _parts_with_state(learn).items()}
+    hypers = states['opt'].get('hypers') # of fastai's own optimisers: an L, which is no plain list
+    if hypers is not None: states['opt'] = states['opt'] | dict(hypers=list(hypers))
     callbacks = _callback_states(learn)
     smooth = learn.recorder.smooth_loss
     smooth_loss = vars(smooth) | dict(val=smooth.val.as_subclass(Tensor)) # no class of fastai's
@@ -198,9 +200,10 @@ class Checkpoint(TrackerCallback):
         path,              # file of the newest checkpoint; `best.pt` goes beside it
         info:dict=None,    # plain values, stored along (arch, data, recipe, seed, …)
         state:dict=None,   # a loaded checkpoint to continue from
-        monitor='accuracy' # the metric whose highest value is the best
+        monitor='accuracy' # the metric whose best value `best.pt` has
     ):
-        super().__init__(monitor)
+        lower_is_better = monitor.removeprefix('ema_') in LOWER_IS_BETTER
+        super().__init__(monitor, comp=np.less if lower_is_better else None) # None: fastai knows losses by their name
         self.path = Path(path)
         self.info = info
         self.state = state
@@ -227,6 +230,7 @@ class Checkpoint(TrackerCallback):
         self.rng_to_restore = None
 
     def after_epoch(self):
+        if not self.recorder.values[-1]: return # of an epoch that a plain Learner skips: start_epoch
         super().after_epoch()
         self.save(self.epoch + 1)
 
