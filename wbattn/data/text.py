@@ -8,7 +8,7 @@ __all__ = ['PACKED_ENDINGS', 'CORPORA', 'text_dls', 'text_loaders', 'TextPart', 
            'LastWords', 'read_passages', 'lambada_dls']
 
 # %% ../../nbs/47_text.ipynb #3f33d964
-import gzip, hashlib, json, os, sysconfig, zlib
+import gzip, hashlib, json, os, sysconfig, warnings, zlib
 import numpy as np, torch
 from copy import copy
 from functools import partial
@@ -462,7 +462,9 @@ def lambada_dls(
         passages[part] = read_passages(find_part(data_dir, part, names, 'lambada'))
     novels = Path(data_dir)/'train-novels'
     if novels.is_dir(): documents = _read_documents([novels])
-    else: documents = {f'passage {i}': f'{text}\n'.encode() for i, text in enumerate(passages['valid'])}
+    else:
+        warnings.warn(f"{str(data_dir)!r} has no train-novels: training on the passages that validate; only the test part is unseen")
+        documents = {f'passage {i}': f'{text}\n'.encode() for i, text in enumerate(passages['valid'])}
     texts_of = dict(train=documents)
     for part, lines in passages.items():
         texts_of[part] = {f'{part} {i}': line.encode() for i, line in enumerate(lines)}

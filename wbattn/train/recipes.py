@@ -55,7 +55,7 @@ class Recipe:
     ema_final:bool=True # are the averaged weights what is evaluated at the end and saved?
     amp:str=checked_field('auto', PRECISIONS) # 'bf16', 'fp16', 'none'; 'auto': on a GPU bf16 or fp16
     channels_last:bool=False # memory format of images and convolutions
-    torchcompile:bool|str=False # torch.compile; or the name of a backend for it
+    torchcompile:bool|str=False # torch.compile, or the name of a backend for it; the first step then takes a minute or more
     threads:int=checked_field(0, int_range(0)) # CPU threads unless told otherwise, 0: torch's choice
     model:dict=field(default_factory=dict) # arguments of the model: drop_path_rate, rank, …
     data:dict=field(default_factory=dict) # arguments of the data set's function: augment, img_size, …
