@@ -25,6 +25,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from typing import Callable, NamedTuple
 from ..checks import UserError, check_choice, check_value, choice_of
+from ..data.tasks import first_batch
 from ..numerics import widen
 from ..ops.crate import ISTA
 from ..rates import coding_rate, effective_rank, spectrum_cdf, subspace_rate, variational_rate
@@ -412,7 +413,7 @@ class RecordLayers(Callback):
         self.run = not hasattr(self.learn, 'lr_finder') and not rank_distrib()
         if not self.run: return
         state = rng_state(self.dls)
-        try: self.sample = self.dls.valid.one_batch()[0].as_subclass(Tensor)[:16]
+        try: self.sample = first_batch(self.dls.valid)[0].as_subclass(Tensor)[:16]
         finally: set_rng_state(state, self.dls)
         if getattr(self.learn, 'first_epoch', 0) == 0: self._record(0)
 

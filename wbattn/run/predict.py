@@ -25,7 +25,7 @@ from ..cores import cpu_threads, default_threads
 from ..data import dls_args, get_dls, known_task, read_image, real_accuracy
 from ..data.files import find_pictures
 from ..data.images import EvalTransform
-from ..data.tasks import compare_fingerprints
+from ..data.tasks import compare_fingerprints, first_batch
 from ..data.vocab import VOCABS, get_vocab
 from ..look import (RECORDS, MissingQuantity, ablate, class_masks, class_probabilities, explain, membership_maps,
     escape_math, merge_figure, new_figure, plot_ablation, plot_prediction)
@@ -198,10 +198,11 @@ def ablation_table(
     config:EvalConfig, # options
 )->pd.DataFrame:       # see ablate
     "What is lost without the parts of attention that are asked for."
-    amp = amp_mode(config.amp, dls.device)
+    device = next(model.parameters()).device
+    amp = amp_mode(config.amp, device)
     half = torch.float16 if amp == 'fp16' else torch.bfloat16
     dl = dls.loaders[part_index(dls, config.part)]
-    with autocast(dls.device.type, half, enabled=bool(amp)):
+    with autocast(device.type, half, enabled=bool(amp)):
         return ablate(model, dl, config.ablate, bytes_per_token=getattr(dls, 'bytes_per_token', None))
 
 def write_ablation(
@@ -228,11 +229,12 @@ def _evaluate(config, model, dls):
     ds_idx = part_index(dls, config.part)
     dl = dls.loaders[ds_idx]
     merger = with_merging(model, config.merge)
-    answers = predictions(merger, dl, amp_mode(config.amp, dls.device))
+    device = next(model.parameters()).device
+    answers = predictions(merger, dl, amp_mode(config.amp, device))
     result = dict(data=dls.name, part=config.part) | scores(answers, part_record(dls, ds_idx))
     result['images_per_s'] = round(result['images']/answers['seconds'], 1)
     if config.merge:
-        x = dl.one_batch()[0].as_subclass(Tensor)
+        x = first_batch(dl)[0].as_subclass(Tensor).to(device)
         result |= dict(merge=config.merge, tokens_by_layer=merger.trace(x).counts)
     if dls.name == 'imagenet' and len(dls.vocab) == 1000:
         result['real'] = real_accuracy(answers['top'][:, 0], dl.dataset)

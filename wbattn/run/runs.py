@@ -342,6 +342,7 @@ def build_run(
                         "Train on these with wb_learner(dls, arch).fit_recipe()")
     if run.checkpoint: check_data(run.checkpoint['info'].get('fingerprint'), task)
     learn = wb_learner(dls, run.arch, recipe, cbs=run.config.cbs, weights=run.weights, **run.model_kwargs)
+    learn.model.to(device) # PyTorch's loaders don't say where it belongs
     learn.threads = run.config.threads or recipe.threads or default_threads(learn.model)
     if rank_distrib(): set_seed(run.seed + rank_distrib())
     return learn
@@ -357,6 +358,8 @@ def run_info(
     return dict(data=run.data, arch=arch, given=run.given, model_kwargs=build_args(learn.model),
                 recipe=asdict(run.recipe), cfg=task.config, fingerprint=task.fingerprint)
 
+def _device(model): return next(model.parameters()).device
+
 def _count_params(learn): return sum(p.numel() for p in learn.model.parameters())
 
 def _headline(run, learn):
@@ -366,7 +369,7 @@ def _headline(run, learn):
     processes = max(1, num_distrib())
     threads = '1 thread' if learn.threads == 1 else f'{learn.threads} threads'
     what = f"{run.arch}: {_count_params(learn):,} parameters, {run.data}: {sizes} {task_of(dls).unit}"
-    return f"{what}, on {processes} × {dls.device}, {threads}"
+    return f"{what}, on {processes} × {_device(learn.model)}, {threads}"
 
 # %% ../../nbs/70_runs.ipynb #b43a8b83
 def fit_run(
@@ -441,7 +444,7 @@ def _summarize(run, learn, valid, test, without_attention):
         parts=learn.dls.parts, params=_count_params(learn), epochs=run.recipe.epochs,
         resumed_after_epoch=run.epochs_done,
         seconds=dict(training=round(seconds, 2), cpu=round(cpu_seconds, 2)),
-        device=str(learn.dls.device), processes=max(1, num_distrib()), threads=torch.get_num_threads(),
+        device=str(_device(learn.model)), processes=max(1, num_distrib()), threads=torch.get_num_threads(),
         command=run.config.command, versions=versions(), started=run.started)
 
 # %% ../../nbs/70_runs.ipynb #2496f779

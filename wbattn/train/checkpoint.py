@@ -112,7 +112,7 @@ def rng_state(
     "States of all random number generators a run draws from."
     name, keys, *rest = np.random.get_state()
     cuda = torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None # of this process's GPU
-    loaders = [dl.rng.getstate() for dl in dls.loaders]
+    loaders = [dl.rng.getstate() for dl in dls.loaders if hasattr(dl, 'rng')] # PyTorch's draw from torch's own
     numpy_state = (name, keys.tolist(), *rest)
     return dict(python=random.getstate(), torch=torch.get_rng_state(), numpy=numpy_state, cuda=cuda,
                 loaders=loaders)
@@ -126,7 +126,8 @@ def set_rng_state(
     torch.set_rng_state(state['torch'])
     np.random.set_state(state['numpy'])
     if state['cuda'] is not None and torch.cuda.is_available(): torch.cuda.set_rng_state(state['cuda'])
-    for dl, of_loader in zip(dls.loaders, state['loaders']): dl.rng.setstate(of_loader)
+    have_own = [dl for dl in dls.loaders if hasattr(dl, 'rng')]
+    for dl, of_loader in zip(have_own, state['loaders']): dl.rng.setstate(of_loader)
 
 # %% ../../nbs/57_checkpoint.ipynb #a7e69742
 def _callbacks_with_state(learn):
