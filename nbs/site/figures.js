@@ -103,7 +103,7 @@ function shell(inputs, redraw) {
 export function steps(data) {
   let s;
   const ask = () => s.update(), percent = v => (v > 0 ? '+' : '−') + Math.abs(v).toFixed(1) + '\u00a0%';
-  const rate = choice('rate', ['of the groups, given the bases', 'of all tokens'], ask), whole = data.steps.at(-1);
+  const rate = choice('rate', ['of the groups, given the bases', 'of all tokens'], ask);
   const eps = slider('ε', data.eps, data.eps.indexOf(0.5), v => String(v), ask);
   const step = slider('step', data.steps, data.steps.indexOf(0.1), v => `${v} of the tokens' length`, ask);
   s = shell([rate, eps, step], () => {
@@ -118,10 +118,10 @@ export function steps(data) {
       xlabel: 'length of the step / length of the tokens', ylabel: 'change of the rate (%)', title: 'Change of the chosen rate against the length of one step, for every operator'});
     lines.forEach((l, i) => line(f, data.steps, l, colour(names[i]), i % 2 ? '6 3' : ''));
     cross(f, step.value);
-    return [f.svg, legend({head: ['operator', 'change after this step', 'keeps its sign up to step'],
+    return [f.svg, legend({head: ['operator', 'change after this step', 'turns its sign after step'],
       body: names.map((n, i) => {
         const sign = Math.sign(lines[i][0]), last = lines[i].findIndex(v => Math.sign(v) != sign);
-        return [colour(n), n, percent(lines[i][step.index]), last < 0 ? `${whole} (the longest)` : String(data.steps[last - 1])];
+        return [colour(n), n, percent(lines[i][step.index]), last < 0 ? '–' : String(data.steps[last - 1])];
       })})];
   });
   s.update();
