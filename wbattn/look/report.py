@@ -85,7 +85,7 @@ def plot_without_attention(
     model:nn.Module, # a classifier, or a `Segmenter`
     x:Tensor,        # an image as the model takes it `1 c h w`
 )->Figure:
-    "Probability of the likeliest class, as the model was trained, and without the attention of its blocks."
+    "Probability of the class that the model answers, as trained, and without the attention of its blocks."
     trained = class_probabilities(model, x)[0]
     likeliest = trained.argmax()
     percent = {'as trained': 100*trained[likeliest].item()}
@@ -94,7 +94,7 @@ def plot_without_attention(
         percent[f'without {part_name(**part)}'] = 100*probabilities[likeliest].item()
     fig, [[ax]] = new_figure(w=5, h=1 + .22*len(percent))
     if isinstance(model, Segmenter): xlabel = 'share of the pixels (%)'
-    else: xlabel = 'probability of the likeliest class (%)'
+    else: xlabel = 'probability of the answer as trained (%)'
     pd.Series(percent).plot.barh(ax=ax, color=BLUE, xlim=(0, 100), xlabel=xlabel)
     ax.invert_yaxis()
     return fig
@@ -140,7 +140,7 @@ class SectionSpec(NamedTuple):
 SECTIONS = { # by title, in the order of the report
     'Prediction': SectionSpec('The picture as the model takes it, and its likeliest classes.', _draw_prediction),
     'Rates, layer by layer': SectionSpec(
-        'Tokens of this image as they enter each operator, and after its step.', _draw_rates),
+        'Coding rates of the tokens of this image as they enter each operator, and after its step.', _draw_rates),
     'Memberships': SectionSpec('How much each patch belongs to each head (Π).', _draw_memberships),
     'Attention of the class token': SectionSpec(
         'The weights with which the class token averages the patches.', _draw_cls_attention),
