@@ -115,11 +115,12 @@ def task_of(
     x, y = batch
     _, chans, *size = x.shape
     kind = target_kind(y)
+    prepared = preparation(dls.valid, chans)
     if kind == 'numbers':
         count = y.shape[1] if y.ndim == 2 else 1
         task = picture_task(range(count), chans, size)
-        return replace(task, targets='numbers', metrics=('mae',), config={})
-    task = picture_task(class_names(dls, num_classes), chans, size, **preparation(dls.valid, chans))
+        return replace(task, targets='numbers', metrics=('mae',), config=prepared)
+    task = picture_task(class_names(dls, num_classes), chans, size, **prepared)
     if kind == 'masks': return replace(task, kind='masks', metrics=('miou', 'accuracy'))
     if kind == 'labels': return replace(task, targets='labels', metrics=('accuracy_multi',))
     return task

@@ -463,7 +463,8 @@ def lambada_dls(
     novels = Path(data_dir)/'train-novels'
     if novels.is_dir(): documents = _read_documents([novels])
     else:
-        warnings.warn(f"{str(data_dir)!r} has no train-novels: training on the passages that validate; only the test part is unseen")
+        warnings.warn(f"{str(data_dir)!r} has no train-novels: training on the passages that validate; "
+                      "only the test part is unseen")
         documents = {f'passage {i}': f'{text}\n'.encode() for i, text in enumerate(passages['valid'])}
     texts_of = dict(train=documents)
     for part, lines in passages.items():

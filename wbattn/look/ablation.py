@@ -312,7 +312,7 @@ def plot_ablation(
     scores = {t.score.iloc[0] for t in tables.values()}
     require(len(scores) == 1, 'tables', scores, 'tables of one score')
     score = scores.pop()
-    share = score in ('accuracy', 'mIoU')
+    share = score in ('accuracy', 'mIoU', 'share of right labels')
     fig, [axs] = new_figure(1, len(tables), w=5.4 if len(tables) == 1 else 4.2, h=3., sharey=True)
     for ax, (title, table) in zip(axs, tables.items()):
         _draw_losses(ax, table, 100 if share else 1)

@@ -6,8 +6,7 @@
 __all__ = ['LOADING_OPTIONS', 'MAY_DIFFER_ON_RESUME', 'SAVED_OPTIONS', 'RunState', 'train']
 
 # %% ../../nbs/70_runs.ipynb #0f943a0c
-import inspect, shlex, sys, time, warnings
-import torch
+import inspect, shlex, sys, time, torch, warnings
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from filelock import FileLock, Timeout
@@ -26,7 +25,7 @@ from ..models import list_models, save_model
 from ..models.zoo import build_args, is_model
 from .config import RunConfig, explicit_options, import_files
 from .pretrained import pick_device, read_pretrained
-from .scores import evaluate, evaluate_without_attention, scores_in_words, without_in_words
+from .scores import check_judged, evaluate, evaluate_without_attention, scores_in_words, without_in_words
 from ..train.callbacks import LOSSES
 from ..train.checkpoint import (CSVLog, Checkpoint, DelayedSignals, StopOnSignal, atomic_write, check_writable,
     load_checkpoint, read_json, read_log, versions, write_json)
@@ -337,9 +336,7 @@ def build_run(
     loader_bs = recipe.bs // processes // recipe.grad_accum_steps    # images that a process loads at once
     dls = get_dls(run.data, bs=loader_bs, seed=run.seed, device=device, **data_args)
     task = task_of(dls)
-    if task.targets != 'classes':
-        raise UserError(f"the targets of {run.data!r} are {task.targets}; a run is judged by classes, masks or tokens. "
-                        "Train on these with wb_learner(dls, arch).fit_recipe()")
+    check_judged(task, run.data)
     if run.checkpoint: check_data(run.checkpoint['info'].get('fingerprint'), task)
     learn = wb_learner(dls, run.arch, recipe, cbs=run.config.cbs, weights=run.weights, **run.model_kwargs)
     learn.model.to(device) # PyTorch's loaders don't say where it belongs
@@ -358,18 +355,17 @@ def run_info(
     return dict(data=run.data, arch=arch, given=run.given, model_kwargs=build_args(learn.model),
                 recipe=asdict(run.recipe), cfg=task.config, fingerprint=task.fingerprint)
 
-def _device(model): return next(model.parameters()).device
-
 def _count_params(learn): return sum(p.numel() for p in learn.model.parameters())
 
 def _headline(run, learn):
     "What is about to happen."
     dls = learn.dls
+    device = next(learn.model.parameters()).device
     sizes = ' + '.join(str(len(dl.dataset)) for dl in dls.loaders)
     processes = max(1, num_distrib())
     threads = '1 thread' if learn.threads == 1 else f'{learn.threads} threads'
     what = f"{run.arch}: {_count_params(learn):,} parameters, {run.data}: {sizes} {task_of(dls).unit}"
-    return f"{what}, on {processes} × {_device(learn.model)}, {threads}"
+    return f"{what}, on {processes} × {device}, {threads}"
 
 # %% ../../nbs/70_runs.ipynb #b43a8b83
 def fit_run(
@@ -444,7 +440,7 @@ def _summarize(run, learn, valid, test, without_attention):
         parts=learn.dls.parts, params=_count_params(learn), epochs=run.recipe.epochs,
         resumed_after_epoch=run.epochs_done,
         seconds=dict(training=round(seconds, 2), cpu=round(cpu_seconds, 2)),
-        device=str(_device(learn.model)), processes=max(1, num_distrib()), threads=torch.get_num_threads(),
+        device=str(next(learn.model.parameters()).device), processes=max(1, num_distrib()), threads=torch.get_num_threads(),
         command=run.config.command, versions=versions(), started=run.started)
 
 # %% ../../nbs/70_runs.ipynb #2496f779
