@@ -294,7 +294,7 @@ export function moving(data) {
     const end = (v, ...name) => f.svg.append(draw('text', {x: f.X(data.layers - 1) + 5, y: f.Y(v.at(-1)) + 4}, ...name));
     end(R, 'R'); end(Rc, 'R', draw('tspan', {dy: 3, 'font-size': 10}, 'c')); end(reduction, 'ΔR');
     cross(f, l);
-    return [el('div', {class: 'ask'}, svg, f.svg), legend({head: ['rate (nats)', 'before', `after layer ${l}`, 'random (grey)'], body: [['R, of all tokens', R],
+    return [el('div', {class: 'ask'}, svg, f.svg), legend({head: ['rate (nats)', 'before', `after layer ${l}`, 'random'], body: [['R, of all tokens', R],
       [el('span', {}, 'R', el('sub', {}, 'c'), ', within the groups'), Rc], ['ΔR, their difference', reduction]].map(([k, v], i) => ['', k, v[0].toFixed(1), v[l].toFixed(1), chance[i][l].toFixed(1)])})];
   });
   s.update();
