@@ -103,7 +103,7 @@ function shell(inputs, redraw) {
 export function steps(data) {
   let s;
   const ask = () => s.update(), percent = v => (v > 0 ? '+' : '−') + Math.abs(v).toFixed(1) + '\u00a0%';
-  const rate = choice('rate', ['of the groups, given the bases', 'of all tokens'], ask);
+  const rate = choice('rate', ['R_c(Z | U), in the subspaces', 'R, of all tokens'], ask);
   const eps = slider('ε', data.eps, data.eps.indexOf(0.5), v => String(v), ask);
   const step = slider('step', data.steps, data.steps.indexOf(0.1), v => `${v} of the tokens' length`, ask);
   s = shell([rate, eps, step], () => {
@@ -116,7 +116,7 @@ export function steps(data) {
     const yticks = []; for (let v = Math.ceil(lo/tick); v*tick <= hi; v++) yticks.push(v*tick);
     const f = frame({x: [data.steps[0], data.steps.at(-1)], y: [lo, hi], xlog: true, xticks: [.01, .1, 1], yticks,
       xlabel: 'length of the step / length of the tokens', ylabel: 'change of the rate (%)', title: 'Change of the chosen rate against the length of one step, for every operator'});
-    lines.forEach((l, i) => line(f, data.steps, l, colour(names[i]), i % 2 ? '6 3' : ''));
+    lines.forEach((l, i) => line(f, data.steps, l, colour(names[i]), names[i].startsWith('random') ? '2 4' : i % 2 ? '6 3' : ''));
     cross(f, step.value);
     return [f.svg, legend({head: ['operator', 'change after this step', 'turns its sign after step'],
       body: names.map((n, i) => {
@@ -139,8 +139,8 @@ export function maps(data) {
   let s;
   const ask = () => s.update(), range = n => [...Array(n).keys()];
   const digit = choice('picture', data.pictures.map((p, i) => `digit ${p.label}`), ask);
-  const layer = slider('layer', range(data.layers), data.layers - 1, v => `${v + 1} of ${data.layers}`, ask);
-  const head = slider('head', range(data.heads), 0, v => `${v + 1} of ${data.heads}`, ask);
+  const layer = slider('layer', range(data.layers), 1, v => `${v + 1} of ${data.layers}`, ask);   // the maps that follow the ink most
+  const head = slider('head', range(data.heads), 3, v => `${v + 1} of ${data.heads}`, ask);
   digit.box.querySelector('select').value = 3;   // as in the still picture
   s = shell([digit, layer, head], () => {
     const p = data.pictures[digit.index], g = data.grid, small = room() < 640, S = small ? (room() - 60)/3/g : 26, svg = draw('svg', {viewBox: `0 0 ${3*g*S + 60} ${g*S + 30}`, width: 3*g*S + 60, height: g*S + 30, role: 'img', 'font-size': 13,
@@ -187,14 +187,16 @@ export function cost(data) {
     const f = frame({x, y: [lo, hi], xlog: true, ylog: true, xticks, yticks: ticks, xlabel: 'tokens n', ylabel: what.value, title: `${what.value} against the number of tokens, for every operator`});
     names.forEach(k => {
       line(f, table[k].map(p => p[0]), table[k].map(p => p[1]), colour(k));
-      if (n > last) line(f, [last, n], [table[k].at(-1)[1], at(table[k], n)], colour(k), '2 4');
+      const [end, value] = table[k].at(-1);
+      if (n > end) line(f, [end, n], [value, at(table[k], n)], colour(k), '2 4');
       if (n < first) line(f, [n, first], [at(table[k], n), table[k][0][1]], colour(k), '2 4');
       f.svg.append(draw('circle', {cx: f.X(n), cy: f.Y(at(table[k], n)), r: 3.5, fill: colour(k)}));
     });
     cross(f, n);
     const rows = names.map(k => [at(table[k], n), colour(k), k]).sort((a, b) => a[0] - b[0]), best = rows[0][0];
-    return [f.svg, legend({head: ['operator', what.value, 'times the least'], body: rows.map(([v, c, k]) => [c, k, say(v), (v/best).toFixed(1)])}),
-      el('p', {}, n > last || n < first ? `Prolonged: measured were ${first} to ${last.toLocaleString('en')} tokens.` : 'Between measured points: a straight line on logarithmic axes.')];
+    return [f.svg, legend({head: ['operator', what.value, 'times the least'], body: rows.map(([v, c, k]) => [c, k, say(v) + (n > table[k].at(-1)[0] ? ' *' : ''), (v/best).toFixed(1)])}),
+      el('p', {}, names.some(k => n > table[k].at(-1)[0]) ? '* Prolonged: measured were ' + names.filter(k => table[k].at(-1)[0] < last).map(k => `${k} to ${table[k].at(-1)[0].toLocaleString('en')} tokens, `).join('') + `the others to ${last.toLocaleString('en')}.` :
+        n < first ? `Prolonged: measured from ${first} tokens on.` : 'Between measured points: a straight line on logarithmic axes.')];
   });
   s.update();
   return s.box;
@@ -265,7 +267,7 @@ function player(layer, pause = 250) {
   return {box: play};
 }
 
-// 4. Tokens of three groups, moved layer by layer by each operator, with the rates before and after.
+// 4. Tokens of three groups, moved layer by layer by each operator, with the rates before and after, and in grey those of random steps.
 export function moving(data) {
   let s, pressed = Object.keys(data.operators)[0];
   const ask = () => s.update(), layers = [...Array(data.layers).keys()];
@@ -275,24 +277,25 @@ export function moving(data) {
     b.addEventListener('click', () => { pressed = name; ask(); });
     return b;
   });
-  const layer = slider('layer', layers, data.layers - 1, v => `${v} of ${data.layers - 1}`, ask);
+  const layer = slider('layer', layers, 0, v => `${v} of ${data.layers - 1}`, ask);
   s = shell([{box: el('span', {role: 'group', 'aria-label': 'operator'}, ...buttons)}, layer, player(layer)], () => {
     for (const b of buttons) {
       b.classList.toggle('active', b.textContent == pressed);
       b.setAttribute('aria-pressed', b.textContent == pressed);
     }
-    const {points, R, Rc} = data.operators[pressed], l = layer.value, side = Math.min(300, room()), reduction = R.map((r, i) => r - Rc[i]);
+    const {points, R, Rc, random} = data.operators[pressed], l = layer.value, side = Math.min(300, room()), minus = (r, rc) => r.map((v, i) => v - rc[i]), reduction = minus(R, Rc), chance = [random.R, random.Rc, minus(random.R, random.Rc)];
     const svg = draw('svg', {viewBox: `${-reach} ${-reach} ${2*reach} ${2*reach}`, width: side, height: side, role: 'img', 'aria-label': `Tokens of three groups after ${l} layers of ${pressed}`});
     points[l].forEach(([x, y], i) => svg.append(draw('circle', {cx: x, cy: -y, r: 3, fill: COLORS[data.labels[i]], opacity: .75})));
-    const top = Math.max(...Object.values(data.operators).flatMap(o => o.R)), half = Math.max(280, Math.min(320, room()));
+    const top = Math.max(...Object.values(data.operators).flatMap(o => [...o.R, ...o.random.R])), half = Math.max(280, Math.min(320, room()));
     const f = frame({width: half, height: 260, right: 30, x: [0, data.layers - 1], y: [0, top], xticks: [0, 4, 8, 12], yticks: [0, 5, 10, 15, 20],
       xlabel: 'layer', ylabel: 'nats', title: `Rates of the tokens over ${data.layers - 1} layers of ${pressed}`});
+    chance.forEach((v, i) => line(f, layers, v, GREY, ['', '6 3', ''][i], 1));
     line(f, layers, R, 'currentColor'); line(f, layers, Rc, 'currentColor', '6 3'); line(f, layers, reduction, 'currentColor', '', 4);
     const end = (v, ...name) => f.svg.append(draw('text', {x: f.X(data.layers - 1) + 5, y: f.Y(v.at(-1)) + 4}, ...name));
     end(R, 'R'); end(Rc, 'R', draw('tspan', {dy: 3, 'font-size': 10}, 'c')); end(reduction, 'ΔR');
     cross(f, l);
-    return [el('div', {class: 'ask'}, svg, f.svg), legend({head: ['rate (nats)', `after layer ${l}`, 'before'], body: [['R, of all tokens', R],
-      [el('span', {}, 'R', el('sub', {}, 'c'), ', within the groups'), Rc], ['ΔR, their difference', reduction]].map(([k, v]) => ['', k, v[l].toFixed(1), v[0].toFixed(1)])})];
+    return [el('div', {class: 'ask'}, svg, f.svg), legend({head: ['rate (nats)', 'before', `after layer ${l}`, 'random'], body: [['R, of all tokens', R],
+      [el('span', {}, 'R', el('sub', {}, 'c'), ', within the groups'), Rc], ['ΔR, their difference', reduction]].map(([k, v], i) => ['', k, v[0].toFixed(1), v[l].toFixed(1), chance[i][l].toFixed(1)])})];
   });
   s.update();
   return s.box;
