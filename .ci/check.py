@@ -187,7 +187,7 @@ def fetched(page, soup, folder):
     urls = [e.get('src') or e.get('href') for e in soup.select('script[src], link[rel=stylesheet][href], link[rel=icon][href], main img[src]')]
     for script in soup.select('script[type=module]'): urls += re.findall(r'["\'](?:\./)?((?:site|records)/[\w./-]+)["\']', script.get_text())
     files = {(folder/u.split('?')[0]).resolve() for u in urls if not re.match(r'\w+:|//', u)}
-    if any(f.name == 'draw.js' for f in files): files.add((folder/'site/figures.js').resolve())
+    if any(f.name in ('draw.js', 'figures.js') for f in files): files |= {(folder/'site'/name).resolve() for name in ('base.js', 'palette.js')}
     files |= {f for sheet in files if sheet.name == 'bootstrap-icons.css' for f in sheet.parent.glob('*.woff')}
     for f in files:
         if not f.is_file(): bad(page, f'fetches {f.name}, which is not there')

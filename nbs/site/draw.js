@@ -1,6 +1,6 @@
 // Draw a digit: the shipped model wb_eca_digits_patch2_8 in plain JavaScript, reading the very file that `pretrained=True` reads.
 // Tokens are rows: a matrix is an array of rows. The equations are those of the pages on ECA and on the transformer.
-import {el, draw, palette, room, COLORS} from './figures.js';
+import {el, draw, palette, room, COLORS} from './base.js';
 
 const range = n => [...Array(n).keys()];
 const dot = (a, b) => { let s = 0; for (let i = 0; i < a.length; i++) s += a[i]*b[i]; return s; };

@@ -7,29 +7,13 @@
 //     </script>
 //
 // Where no script runs, the still picture stays.
-import {CLASSES, GREY, OPERATORS} from './palette.js';
+import {COLORS, draw, el, palette, room} from './base.js';
+import {GREY, OPERATORS} from './palette.js';
 
-const NS = 'http://www.w3.org/2000/svg';
-export const COLORS = CLASSES;
+export {fetchJson, replaceStill} from './base.js';
+
 // An operator has one colour in all figures.
 const colour = name => OPERATORS[name] || GREY;
-
-export function el(tag, attrs = {}, ...kids) {
-  const e = document.createElement(tag);
-  for (const [k, v] of Object.entries(attrs)) e.setAttribute(k, v);
-  e.append(...kids);
-  return e;
-}
-
-export function draw(tag, attrs = {}, ...kids) {
-  const e = document.createElementNS(NS, tag);
-  for (const [k, v] of Object.entries(attrs)) e.setAttribute(k, v);
-  e.append(...kids);
-  return e;
-}
-
-// The width there is: letters stay as large on a phone, the drawing gets narrower.
-export const room = () => Math.min(640, Math.max(320, document.documentElement.clientWidth - 56));
 
 // A labelled input that calls `ask` at every change; `say` turns its value into words.
 function slider(text, values, start, say, ask) {
@@ -55,12 +39,6 @@ function inUnits(value, units) {
 }
 const duration = ms => inUnits(ms, [[1, 'ms'], [1e3, 's'], [6e4, 'min'], [3.6e6, 'h'], [8.64e7, 'days']]);
 const memory = mb => inUnits(mb, [[1, 'MB'], [1e3, 'GB'], [1e6, 'TB']]);
-
-export async function fetchJson(path) {
-  const answer = await fetch(path);
-  if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
-  return answer.json();
-}
 
 // The frame: axes with ticks, `log` or linear, and a function from data to pixels.
 function frame({width = room(), height = 330, x, y, xlog, ylog, xlabel, ylabel, xticks, yticks, title, right = 14}) {
@@ -126,12 +104,6 @@ export function steps(data) {
   });
   s.update();
   return s.box;
-}
-
-// A membership from 0 to 1 in the colours of matplotlib's cividis.
-export function palette(t) {
-  const a = [0, 34, 78], b = [124, 123, 120], c = [253, 231, 55], m = (p, q, u) => p.map((v, i) => Math.round(v + (q[i] - v)*u));
-  return `rgb(${(t < .5 ? m(a, b, 2*t) : m(b, c, 2*t - 1)).join(',')})`;
 }
 
 // 2. Membership maps of a trained model, layer by layer and head by head.
@@ -233,20 +205,6 @@ export function verdicts(names) {
   const box = el('div', {}, buttons('paper', [...new Set(rows.map(paper))]), buttons('verdict', names), told);
   update();
   return box;
-}
-
-// The figure stands where its script stands, and replaces the still picture in the cell of this class, with its caption and its anchor.
-export function replaceStill(name, element) {
-  const cells = [...document.querySelectorAll('.' + name)], still = document.querySelector(`.${name} [id^="fig-"]`);
-  const figure = el('figure', {class: 'figure d-block'}, element);
-  const place = document.querySelector(`script[data-figure="${name}"]`) ?? cells[0];
-  place.before(figure);
-  for (const cell of cells) cell.style.display = 'none';
-  if (still) {
-    figure.id = still.id;
-    still.removeAttribute('id');
-    figure.append(still.querySelector('figcaption'));
-  }
 }
 
 // A button that plays a slider from its first value to its last, and pauses; not there for readers who want no motion.
