@@ -199,9 +199,9 @@ add_recipe('readme:finetune/wb_crate', "CRATE's README, table on fine-tuning", l
 add_recipe('cifar10 cifar100 svhn', "ToST, Table 8; ECA, Table 9", 'imagenet', epochs=400)
 add_recipe('cifar10 cifar100 svhn', "ours", bs=256, data=dict(img_size=32, augment='light'),
     model=dict(patch_size=4))
-RECIPES['digits'] = Recipe(epochs=40, bs=64, lr=1.5e-3, wd=0.05, smoothing=0.1, threads=1)
-RECIPES['scenes'] = Recipe(epochs=32, bs=32, lr=6e-3, wd=0.05, token_labels=1., threads=1,
-                           data=dict(masks=True, n=8000, held=666, warp=0.15))
+add_recipe('digits', "ours", epochs=40, bs=64, lr=1.5e-3, wd=0.05, smoothing=0.1, threads=1)
+add_recipe('scenes', "ours", epochs=32, bs=32, lr=6e-3, wd=0.05, token_labels=1., threads=1,
+    data=dict(masks=True, n=8000, held=666, warp=0.15))
 add_recipe('scenes_masks folder_masks', "ours", epochs=8, bs=32, lr=3e-3, smoothing=0.)
 add_recipe('scenes_masks', "ours", data=dict(n=8000, held=666, warp=0.15))
 
