@@ -94,7 +94,7 @@ def plot_without_attention(
         percent[f'attention of {part_name(**part)} off'] = 100*probabilities[likeliest].item()
     fig, [[ax]] = new_figure(w=5, h=1 + .22*len(percent))
     if isinstance(model, Segmenter): xlabel = 'share of the pixels (%)'
-    else: xlabel = f'probability of the answer {_class_name(model, int(likeliest))} (%)'
+    else: xlabel = f'probability of {_class_name(model, int(likeliest))} (%)'
     pd.Series(percent).plot.barh(ax=ax, color=BLUE, xlim=(0, 100), xlabel=xlabel)
     ax.invert_yaxis()
     return fig
