@@ -13,7 +13,7 @@ import {GREY, OPERATORS} from './palette.js';
 export {fetchJson, replaceStill} from './base.js';
 
 // An operator has one colour in all figures.
-const colour = name => OPERATORS[name] || GREY;
+const colour = name => OPERATORS[name] || (name.startsWith('gradient') ? 'currentColor' : GREY);
 
 // A labelled input that calls `ask` at every change; `say` turns its value into words.
 function slider(text, values, start, say, ask) {
@@ -235,7 +235,7 @@ export function moving(data) {
     b.addEventListener('click', () => { pressed = name; ask(); });
     return b;
   });
-  const layer = slider('layer', layers, 0, v => `${v} of ${data.layers - 1}`, ask);
+  const layer = slider('layer', layers, data.layers - 1, v => `${v} of ${data.layers - 1}`, ask);
   s = shell([{box: el('span', {role: 'group', 'aria-label': 'operator'}, ...buttons)}, layer, player(layer)], () => {
     for (const b of buttons) {
       b.classList.toggle('active', b.textContent == pressed);

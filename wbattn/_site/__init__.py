@@ -261,7 +261,8 @@ class Signature(DocmentText):
         found = super().params
         passed = [o for o in found if '=' in o[0] and not o[1]]
         if len(passed) < 6 or is_dataclass(self.obj): return found
-        return [o for o in found if o not in passed] + [('**kwargs', f'{len(passed)} more options, passed on')]
+        rest = [o for o in found if o not in passed and not o[0].startswith('**')]   # `delegates` may keep them
+        return rest + [('**kwargs', f'{len(passed)} more options, passed on')]
 
 _inherited = ('Define the computation performed at every call', 'Call self as a function', 'Initialize self',
               'Initialize internal Module state', 'Base class for all neural network modules')

@@ -299,7 +299,9 @@ def _draw_losses(ax, table, scale):
         ax.plot(x, scale*t.lost, color=color, marker=marker, ls='', label=label)
         ax.vlines(x, scale*t.low, scale*t.high, color=color)
     heads = rows[rows.piece.str.startswith('head')]
-    if len(heads): ax.plot(heads.block.astype(float) + .3, scale*heads.lost, '.', color=BLUE, label='head')
+    if len(heads):
+        beside = heads.groupby('block').cumcount()     # heads of equal losses stand side by side
+        ax.plot(heads.block.astype(float) + .3 + .4*beside/(1 + beside.max()), scale*heads.lost, '.', color=BLUE, label='head')
     ax.set(xlabel='block')
     ax.locator_params(axis='x', integer=True)
 

@@ -254,6 +254,7 @@ def map_figure(
     images,          # PIL image, path, array of bytes or tensor `c h w`; or a list, or a tensor `b c h w`
     layers=-1,       # which of the layers that have maps, from 0: a number or several; None: four of them
     titles=None,     # one for each image
+    picture:bool=True, # does the image shine through the maps?
 )->Figure:
     "Maps of heads over images."
     rows = list(_map_rows(measure, model, images, layers, titles))
@@ -268,8 +269,8 @@ def map_figure(
         first.imshow(row.pixels, extent=extent)
         first.set_title(row.title, fontsize=9)
         for ax, one_map in zip(others, row.maps):
-            ax.imshow(row.pixels.mean(-1), cmap='gray', vmin=-0.5, vmax=1.5, extent=extent)
-            ax.imshow(one_map, MAP_COLORS, alpha=0.75, vmin=values.min(), vmax=values.max(), extent=extent)
+            if picture: ax.imshow(row.pixels.mean(-1), cmap='gray', vmin=-0.5, vmax=1.5, extent=extent)
+            ax.imshow(one_map, MAP_COLORS, alpha=0.75 if picture else 1, vmin=values.min(), vmax=values.max(), extent=extent)
     for i, ax in enumerate(cells[0, 1:], 1): ax.set_title(f'head {i}', fontsize=9)
     fig.colorbar(cells[0, 1].images[-1], ax=list(axs.flat), pad=0.01, label=label)    # all have one scale
     return fig

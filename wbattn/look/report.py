@@ -91,10 +91,10 @@ def plot_without_attention(
     percent = {'as trained': 100*trained[likeliest].item()}
     for part in attention_parts(model, 'blocks'):
         with without_attention(model, **part): probabilities = class_probabilities(model, x)[0]
-        percent[f'without {part_name(**part)}'] = 100*probabilities[likeliest].item()
+        percent[f'attention of {part_name(**part)} off'] = 100*probabilities[likeliest].item()
     fig, [[ax]] = new_figure(w=5, h=1 + .22*len(percent))
     if isinstance(model, Segmenter): xlabel = 'share of the pixels (%)'
-    else: xlabel = 'probability of the answer as trained (%)'
+    else: xlabel = f'probability of {_class_name(model, int(likeliest))} (%)'
     pd.Series(percent).plot.barh(ax=ax, color=BLUE, xlim=(0, 100), xlabel=xlabel)
     ax.invert_yaxis()
     return fig
