@@ -124,7 +124,7 @@ export function digit(buffer, constants) {
     const side = Math.min(64, (W - 90)/4 - 8), heads = draw('svg', {viewBox: `0 0 ${W} ${4*(side + 8) + 20}`, width: W, height: 4*(side + 8) + 20, role: 'img', 'font-size': 13, 'aria-label': 'Memberships of the 16 tokens, layer by layer and head by head'});
     maps.forEach((layer, l) => { heads.append(draw('text', {x: 0, y: 24 + l*(side + 8) + side/2}, `layer ${l + 1}`));
       layer.forEach((m, h) => { if (!l) heads.append(draw('text', {x: 66 + h*(side + 8), y: 12}, `head ${h + 1}`)); grid(heads, 66 + h*(side + 8), 20 + l*(side + 8), side, 4, i => palette(m[i])); }); });
-    answer.replaceChildren(el('p', {}, 'This is a ', el('strong', {}, String(best)), `, with probability ${(100*p[best]).toFixed(0)}\u00a0%.`), svg, el('p', {}, 'Memberships of the 16 tokens in the four subspaces:'), heads);
+    answer.replaceChildren(el('p', {}, 'This is a ', el('strong', {}, String(best)), `, with probability ${(100*p[best]).toFixed(0)}\u00a0%.`), svg, el('p', {}, 'Memberships of the 16 tokens in the four heads (yellow: wholly):'), heads);
   }
   const place = e => { const r = canvas.getBoundingClientRect(); return [(e.clientX - r.left)*size/r.width, (e.clientY - r.top)*size/r.height]; };
   canvas.addEventListener('pointerdown', e => { if (!strokes.length) wipe(); strokes.push([place(e)]); e.preventDefault(); });
