@@ -32,7 +32,8 @@ function overflow() {
   const equations = [...document.querySelectorAll('main mjx-container[display]')], window_ = document.documentElement.clientWidth;
   const scrolls = e => { for (; e && e.tagName !== 'MAIN'; e = e.parentElement) if (/auto|scroll/.test(getComputedStyle(e).overflowX)) return true; return false; };
   const tables = [...document.querySelectorAll('main table')].filter(t => t.getBoundingClientRect().right > window_ + 2 && !scrolls(t));
-  return {equations: innerWidth < 600 ? 0 : equations.filter(e => e.scrollWidth > e.clientWidth + 2).length,     // on a phone they scroll, and say so
+  const inline = [...document.querySelectorAll('main mjx-container:not([display])')].filter(e => !e.closest('table') && e.getBoundingClientRect().width && e.getBoundingClientRect().right > window_ + 1);
+  return {inline: inline.length, equations: innerWidth < 600 ? 0 : equations.filter(e => e.scrollWidth > e.clientWidth + 2).length,     // on a phone they scroll, and say so
     tables: tables.length, sideways: document.documentElement.scrollWidth > window_ + 1,
     pressed: innerWidth < 600 ? [...document.querySelectorAll('main button:not(.code-copy-button), main a.btn, main select')].filter(e => e.offsetHeight && e.offsetHeight < 43).length : 0};
 }
@@ -83,7 +84,7 @@ async function main() {
       await tab.goto(home + name, {waitUntil: 'networkidle0', timeout: 90000});
       await tab.evaluate(async () => { await window.MathJax?.startup?.promise; await new Promise(done => setTimeout(done, 300)); });
       const o = await tab.evaluate(overflow);
-      const bad = [o.equations && `${o.equations} equations overflow`, o.tables && `${o.tables} tables stick out`, o.sideways && 'scrolls sideways', o.pressed && `${o.pressed} buttons below 44 px`].filter(Boolean);
+      const bad = [o.inline && `${o.inline} equations in sentences are cut`, o.equations && `${o.equations} equations overflow`, o.tables && `${o.tables} tables stick out`, o.sideways && 'scrolls sideways', o.pressed && `${o.pressed} buttons below 44 px`].filter(Boolean);
       if (bad.length) report.push(`${width}: ${bad.join(', ')}`);
     }
     await tab.setViewport({width: 1400, height: 900});
