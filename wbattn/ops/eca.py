@@ -58,7 +58,7 @@ def expand(
 def group_codes(
     Z:Tensor,  # tokens `... n d`
     U:Tensor,  # bases U_k `h d p`
-)->Tensor:     # A_k = ZU_k `... h n p`, float32 or better
+)->Tensor:     # W_k = ZU_k `... h n p`, float32 or better
     "Codes of the tokens in every group."
     all_codes = Z @ rearrange(U, 'h d p -> d (h p)')
     return widen(split_heads(all_codes, len(U)))
@@ -79,21 +79,21 @@ def group_projectors(
 
 # %% ../../nbs/17_eca.ipynb #3cc0de07
 def projected_membership(
-    projected:Tensor,  # codes projected on the span of their group, AP `... h n p`
+    projected:Tensor,  # codes projected on the span of their group, WP `... h n p`
     eta:float|Tensor,  # temperature η
 )->Tensor:             # Π `... h n`, sums to one over h
     "Softmax over groups of the squared lengths over 2η (ECA eq. 7)."
     return (widen(projected).square().sum(-1) / (2*eta)).softmax(-2)
 
 def outside_of_group(
-    A:Tensor,          # codes `... h n p`
+    W:Tensor,          # codes `... h n p`
     P:Tensor,          # projectors `... h p p`
     eta:float|Tensor,  # temperature η
-)->Tensor:             # π(A − AP) `... h n p`
+)->Tensor:             # π(W − WP) `... h n p`
     "The part of each code outside the span of its group, weighted by membership (ECA eq. 6)."
-    with no_autocast(A):
-        projected = A @ P
-        return projected_membership(projected, eta).unsqueeze(-1) * (A - projected)
+    with no_autocast(W):
+        projected = W @ P
+        return projected_membership(projected, eta).unsqueeze(-1) * (W - projected)
 
 def _compress(Z, U, S, eta, eps, projection):
     "The sum of eq. (8), from sketched tokens S"
@@ -124,9 +124,9 @@ def eca_membership(
 )->Tensor:                  # Π `... h n`, sums to one over h
     "Membership of each token in each subspace (ECA eq. 7)."
     check_update(Z, omega, U)
-    A = group_codes(Z, U)
+    W = group_codes(Z, U)
     P = group_projectors(U, sketch_tokens(Z, omega), eps, projection)
-    with no_autocast(A): return projected_membership(A @ P, eta)
+    with no_autocast(W): return projected_membership(W @ P, eta)
 
 # %% ../../nbs/17_eca.ipynb #a460790e
 def _compression_columns(rank, omega, U):
@@ -321,8 +321,8 @@ def _heads_first(t, h): return t.unflatten(-1, (h, -1)).transpose(0, 1)   # c (h
 def _heads_last(t): return t.transpose(0, 1).flatten(1)                   # and back
 
 class _ChunkCodes(NamedTuple):
-    codes:Tensor        # A `h c p`
-    projected:Tensor    # C = AP `h c p`
+    codes:Tensor        # W `h c p`
+    projected:Tensor    # C = WP `h c p`
     logits:Tensor       # ‖C‖²/2η `h c`
     membership:Tensor   # π `h c`
 
@@ -340,8 +340,8 @@ def _add_product(total, A, B, scale=1.):
 
 # %% ../../nbs/17_eca.ipynb #3f62ab58
 class _OutsideGrads(NamedTuple):
-    outside:Tensor   # N = βπ(A − C) `c hp`, made again
-    codes:Tensor     # gradients of A `c hp`, P `h p p`, β and η
+    outside:Tensor   # N = βπ(W − C) `c hp`, made again
+    codes:Tensor     # gradients of W `c hp`, P `h p p`, β and η
     P:Tensor
     beta:Tensor
     eta:Tensor
