@@ -125,7 +125,7 @@ def _loses_digits(device_type):
 def gram(
     Y:Tensor,   # `... d r`
 )->Tensor:      # `... r r`
-    "YᵀY with all the digits of its type."
+    "YᵀY with all the digits of its type; in compiled code with those that PyTorch's switches leave."
     if torch.compiler.is_compiling() or not _loses_digits(Y.device.type): return Y.mT @ Y
     wide = Y.double()
     return (wide.mT @ wide).to(Y.dtype)
