@@ -4,6 +4,7 @@
     python .ci/website.py            render all pages into _proc/_docs and look at them (check.py site): on two
                                      cores, where each page's sidebar names only the pages of its half
     python .ci/website.py whole      the same on one core, with whole sidebars: what is published
+    python .ci/website.py made       in halves again, of the pages that nbdev_proc_nbs has just made in _proc
     python .ci/website.py preview    show them in the browser while you write
 
 nbdev's own nbdev_docs and nbdev_preview do the same where Quarto is installed; where it isn't, they install it as root
@@ -60,8 +61,8 @@ def main():
     if shutil.which('quarto') is None: sys.exit('Quarto is not on the PATH: https://quarto.org/docs/get-started/')
     os.environ['PATH'] = f"{bin_dir}:{os.environ['PATH']}"
     if sys.argv[1:] == ['preview']: sys.exit(subprocess.run([bin_dir/'nbdev_preview'], cwd=root).returncode)
-    if sys.argv[1:] not in ([], ['whole']): sys.exit(__doc__)
-    prepare()
+    if sys.argv[1:] not in ([], ['whole'], ['made']): sys.exit(__doc__)
+    if sys.argv[1:] != ['made']: prepare()
     if sys.argv[1:] == ['whole']: render_whole()
     else:
         render()
