@@ -50,7 +50,7 @@ def expand(
     omega:Tensor,    # sketch Ω `n r`, or one for each sample `... n r`
     eps:float=1e-2,  # ridge ε of the basis, ≥ 0
 )->Tensor:           # (I − QQᵀ)z for each token `... n d`
-    "The part of each token outside the span of all of them: the expansion of ECA eq. (5)."
+    "The part of each token outside the span of a sketch of all: the expansion of ECA eq. (5)."
     check_update(Z, omega)
     return (Z - project_rows(Z, sketch_tokens(Z, omega), eps)).to(Z.dtype)
 
@@ -166,13 +166,13 @@ def _raw_strength(name, strength, positive):
 
 # %% ../../nbs/17_eca.ipynb #7ff4706e
 class Expand(SketchedOperator):
-    "The part of each token outside the span of all: `expand`, by `num_heads * rank` columns (ECA eq. 5, Algorithm 1)."
+    "The part of each token outside the span of a sketch of all: `expand`, by `num_heads * rank` columns (ECA eq. 5, Algorithm 1)."
     def __init__(self,
         dim:int,                 # token width d
         num_heads:int=8,         # K
         head_dim:int|None=None,  # p, dim // num_heads unless given; it bounds the rank
         *,
-        rank:int|None=None,      # r, sketch columns per head, r ≤ p and K·r ≤ d; None: 20, or half a head
+        rank:int|None=None,      # r, sketch columns per head, r ≤ p and K·r ≤ d; None: 20, or half of what fits
         eps:float=1e-2,          # ridge ε, ≥ 0
         seed:int=0,              # which Ω
         **block,                 # what timm's blocks hand to every attention layer
@@ -190,7 +190,7 @@ class Compress(SketchedOperator):
         num_heads:int=8,         # K, subspaces
         head_dim:int|None=None,  # p, dim // num_heads unless given
         *,
-        rank:int|None=None,      # r, columns of the sketch, r ≤ p and K·r ≤ d; None: 20, or half a head
+        rank:int|None=None,      # r, columns of the sketch, r ≤ p and K·r ≤ d; None: 20, or half of what fits
         eps:float=1e-2,          # ridge ε, ≥ 0
         projection:str='full',   # 'full', or 'diagonal' as in the published pseudocode
         seed:int=0,              # which Ω
@@ -266,7 +266,7 @@ class ECAttention(ExpandCompress):
         num_heads:int=8,         # K, subspaces
         head_dim:int|None=None,  # p, dim // num_heads unless given
         *,
-        rank:int|None=None,      # sketch columns per head, r ≤ p and K·r ≤ d; None: 20, or half a head
+        rank:int|None=None,      # sketch columns per head, r ≤ p and K·r ≤ d; None: 20, or half of what fits
         eps:float=1e-2,          # ridge ε of the bases, ≥ 0
         positive:bool=True,      # keep α and β positive by a softplus
         projection:str='full',   # 'full', or 'diagonal' as in the published pseudocode
