@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['write_tiny', 'Format', 'tiny_image', 'save_jpeg', 'tiny_model', 'few_digits', 'quiet_fit', 'with_bases', 'updates',
-           'scene_windows']
+           'scene_windows', 'forked']
 
 # %% ../nbs/74_tiny.ipynb #74f00003
-import json, pickle
+import json, pickle, subprocess, sys
 import numpy as np, torch
 import torchvision.datasets as tvd
 from collections.abc import Callable
@@ -196,15 +196,16 @@ def quiet_fit(
 # %% ../nbs/74_tiny.ipynb #74f0000d
 def with_bases(
     op, # MSSA, TSSA, DMSA or ECAttention
-    U   # bases of its heads `h d p`
+    U,  # bases of its heads `h d p`
+    longer=1. # codes this many times as long, and the map back as much shorter: √d/ε is a step of TSSA and DMSA at ε
 )->nn.Module: # `op`, in float64 and without gradients
     "An operator that knows these subspaces; its map back, where it has one of its own, is the transpose."
     op = op.double().requires_grad_(False)
-    W = U.transpose(1, 2).flatten(0, 1).double()
+    W = longer*U.transpose(1, 2).flatten(0, 1).double()
     if hasattr(op, 'compress'): op.compress.U.copy_(W.T)
     else: op.qkv.weight.copy_(W)
     if getattr(op, 'proj', None) is not None:
-        op.proj.weight.copy_(W.T)
+        op.proj.weight.copy_(W.T/longer**2)
         op.proj.bias.zero_()
     return op
 
@@ -247,3 +248,23 @@ def scene_windows(
         images.append(image[:, rows, columns])
         masks.append(mask[rows, columns])
     return np.stack(images)/np.float32(255), made.labels, np.stack(masks)
+
+# %% ../nbs/74_tiny.ipynb #74fork02
+def forked(
+    first:str,       # what the fresh Python runs before it is copied
+    lines:list[str], # one line of code for each copy
+)->list[str]:        # what each prints, one line each
+    "Run each line of code in a process of its own, a copy of one fresh Python; an error in one is an `AssertionError`."
+    code = f'''
+import os, sys
+{first}
+for line in {lines!r}:
+    if os.fork() == 0:
+        exec(line)
+        sys.stdout.flush()
+        os._exit(0)                # without two seconds of cleaning up
+    assert os.wait()[1] == 0, line
+'''
+    done = subprocess.run([sys.executable, '-W', 'ignore', '-c', code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.splitlines()
