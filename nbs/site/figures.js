@@ -64,10 +64,17 @@ function line(f, xs, ys, color, dash, thick = 2) {
 
 const cross = (f, v) => f.svg.append(draw('line', {x1: f.X(v), x2: f.X(v), y1: f.Y(f.y[0]), y2: f.Y(f.y[1]), stroke: 'currentColor', 'stroke-dasharray': '3 3', opacity: .7}));
 
+// A piece of a line as it is drawn, for tables.
+function key(color, dash) {
+  const piece = draw('svg', {width: 24, height: 10, 'aria-hidden': 'true', style: 'display:inline;vertical-align:middle;margin-right:.5em'});
+  piece.append(draw('line', {x1: 0, x2: 24, y1: 5, y2: 5, stroke: color, 'stroke-width': 2, ...(dash ? {'stroke-dasharray': dash} : {})}));
+  return piece;
+}
+
 function legend(rows) {
   const table = el('table', {class: 'table table-sm'}, el('thead', {}, el('tr', {}, ...rows.head.map(h => el('th', {}, h)))));
   table.append(el('tbody', {}, ...rows.body.map(([color, ...cells]) => el('tr', {},
-    el('td', {}, ...(color ? [el('span', {style: `color:${color};font-weight:bold`, 'aria-hidden': 'true'}, '■ ')] : []), cells[0]), ...cells.slice(1).map(c => el('td', {}, c))))));
+    el('td', {}, ...(Array.isArray(color) ? [key(...color)] : color ? [el('span', {style: `color:${color};font-weight:bold`, 'aria-hidden': 'true'}, '■ ')] : []), cells[0]), ...cells.slice(1).map(c => el('td', {}, c))))));
   return table;
 }
 
@@ -94,12 +101,13 @@ export function steps(data) {
     const yticks = []; for (let v = Math.ceil(lo/tick); v*tick <= hi; v++) yticks.push(v*tick);
     const f = frame({x: [data.steps[0], data.steps.at(-1)], y: [lo, hi], xlog: true, xticks: [.01, .1, 1], yticks,
       xlabel: 'length of the step / length of the tokens', ylabel: 'change of the rate (%)', title: 'Change of the chosen rate against the length of one step, for every operator'});
-    lines.forEach((l, i) => line(f, data.steps, l, colour(names[i]), names[i].startsWith('random') ? '2 4' : i % 2 ? '6 3' : ''));
+    const dash = i => names[i].startsWith('random') ? '2 4' : i % 2 ? '6 3' : '';
+    lines.forEach((l, i) => line(f, data.steps, l, colour(names[i]), dash(i)));
     cross(f, step.value);
     return [f.svg, legend({head: ['operator', 'change after this step', 'turns its sign after step'],
       body: names.map((n, i) => {
         const sign = Math.sign(lines[i][0]), last = lines[i].findIndex(v => Math.sign(v) != sign);
-        return [colour(n), n, percent(lines[i][step.index]), last < 0 ? '–' : String(data.steps[last - 1])];
+        return [[colour(n), dash(i)], n, percent(lines[i][step.index]), last < 0 ? '–' : String(data.steps[last - 1])];
       })})];
   });
   s.update();
