@@ -71,10 +71,17 @@ function key(color, dash) {
   return piece;
 }
 
+// What stands before a row: a line for [color, dash], a square for a color alone.
+function mark(color) {
+  if (!color) return [];
+  if (Array.isArray(color)) return [key(...color)];
+  return [el('span', {style: `color:${color};font-weight:bold`, 'aria-hidden': 'true'}, '■ ')];
+}
+
 function legend(rows) {
   const table = el('table', {class: 'table table-sm'}, el('thead', {}, el('tr', {}, ...rows.head.map(h => el('th', {}, h)))));
   table.append(el('tbody', {}, ...rows.body.map(([color, ...cells]) => el('tr', {},
-    el('td', {}, ...(Array.isArray(color) ? [key(...color)] : color ? [el('span', {style: `color:${color};font-weight:bold`, 'aria-hidden': 'true'}, '■ ')] : []), cells[0]), ...cells.slice(1).map(c => el('td', {}, c))))));
+    el('td', {}, ...mark(color), cells[0]), ...cells.slice(1).map(c => el('td', {}, c))))));
   return table;
 }
 
