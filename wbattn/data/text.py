@@ -310,7 +310,7 @@ _add_glosses(partial(text_dls, 'glosses'))
 @delegates(text_dls, but='source')
 def _own_text(text:Path|list, **kwargs): return text_dls(text, **kwargs)
 
-@dataset('openwebtext', "OpenWebText in GPT-2's tokens", '9.0 billion tokens → 4.4 million', 50304, 256,
+@dataset('openwebtext', "OpenWebText in GPT-2's tokens", '9.0 billion + 4.4 million tokens', 50304, 256,
          format="nanoGPT's train.bin and val.bin", url='https://skylion007.github.io/OpenWebTextCorpus/',
          arch='wb_gpt_tost_base')
 @delegates(text_dls, but=['source', 'vocab'])
@@ -367,19 +367,19 @@ def published_dls(
 _wikitext = 'wiki.{}.tokens', 'wiki.{}.raw'
 _of_published = delegates(published_dls, but=['name', 'names'])
 
-@_of_bytes('wikitext2', 'WikiText-2, byte by byte', '2.1 million words → 0.2 million',
+@_of_bytes('wikitext2', 'WikiText-2, byte by byte', '2.1 + 0.2 → 0.2 million words',
            format='three files of text', url='https://arxiv.org/abs/1609.07843')
 @_of_published
 def _wikitext2(data_dir:Path='data/wikitext-2', **kwargs):
     return published_dls('wikitext2', _wikitext, data_dir, **kwargs)
 
-@_of_bytes('wikitext103', 'WikiText-103, byte by byte', '103 million words → 0.2 million',
+@_of_bytes('wikitext103', 'WikiText-103, byte by byte', '103 + 0.2 → 0.2 million words',
            format='three files of text', url='https://arxiv.org/abs/1609.07843')
 @_of_published
 def _wikitext103(data_dir:Path='data/wikitext-103', **kwargs):
     return published_dls('wikitext103', _wikitext, data_dir, **kwargs)
 
-@_of_bytes('ptb', "Penn Treebank in Mikolov's form, byte by byte", '0.9 million words → 0.08 million',
+@_of_bytes('ptb', "Penn Treebank in Mikolov's form, byte by byte", '0.9 + 0.07 → 0.08 million words',
            format='three files of text', url='http://www.fit.vutbr.cz/~imikolov/rnnlm/')
 @_of_published
 def _ptb(data_dir:Path='data/ptb', **kwargs):
@@ -443,7 +443,7 @@ def read_passages(
 _lambada_files = dict(valid=['lambada_development_plain_text.txt'],
                       test=['lambada_test_plain_text.txt', 'lambada_test.jsonl'])
 
-@_of_bytes('lambada', 'LAMBADA, the last word of a passage, byte by byte', '2,662 novels → 5,153 passages',
+@_of_bytes('lambada', 'LAMBADA, the last word of a passage, byte by byte', '2,662 novels + 4,869 → 5,153 passages',
            format='a passage a line', url='https://zenodo.org/records/2630551')
 def lambada_dls(
     data_dir:Path='data/lambada', # folder that holds the files
