@@ -322,6 +322,7 @@ def image_dls(
     "DataLoaders for a data set of pictures."
     check_types(image_dls, dict(img_size=img_size, valid_pct=valid_pct, augment=augment, mean=mean, std=std,
                                 download=download, verify=verify, data_dir=data_dir, train_on=train_on))
+    require('test' not in train_on.split('+'), 'train_on', train_on, "parts other than 'test', which is never trained on")
     size = height_width(img_size)
     require(not valid_pct or 0 < valid_pct < 1, 'valid_pct', valid_pct, "0, or a share below 1")
     aug = _augmentation(augment, size, kwargs)
